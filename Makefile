@@ -1,0 +1,52 @@
+# Every target makes its own virtual environment first and reuses it afterwards.
+PYTHON ?= python3.11
+PYTHON := $(shell command -v $(PYTHON) || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+.PHONY: run test lint bench evaluate lab fit clean
+.DEFAULT_GOAL := run
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Light core: what `make run` needs.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+# Everything the tests need. torch goes first and alone: its exact pin decides the build.
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable '.[models,dev,fit]'
+	@touch $@ $(VENV)/.core
+
+run: $(VENV)/.core
+	$(BIN)/timeout-kb serve --host $(HOST) --port $(PORT)
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.bench
+
+evaluate: $(VENV)/.dev
+	$(BIN)/timeout-kb evaluate
+
+lab: $(VENV)/.dev
+	$(BIN)/python -m tests.lab.run --out .state/lab
+	$(BIN)/python -m tests.lab.evaluate .state/lab
+
+fit: $(VENV)/.dev
+	$(BIN)/python -m kb.diagnose.fit
+
+clean:
+	rm -rf $(VENV) build dist .state .mypy_cache .ruff_cache

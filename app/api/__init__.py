@@ -1,0 +1,5 @@
+"""The HTTP API: `create_app` makes the ASGI application."""
+
+from app.api.factory import create_app
+
+__all__ = ["create_app"]

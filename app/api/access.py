@@ -1,0 +1,248 @@
+"""Keys: who may call which route, and how often.
+
+Without keys the server takes everyone, and `check_exposure` keeps it on this machine. With keys
+(``timeout-kb keys add NAME``) every route but health and documentation wants one, as
+``Authorization: Bearer KEY`` or ``X-API-Key: KEY``. Only hashes of keys are stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from fastapi import Depends, Request, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
+from fastapi.security.http import HTTPAuthorizationCredentials
+
+from app.api.problems import HttpError, retry_after
+from kb.errors import InputError, NotFoundError, SettingsError, StoreError
+from kb.settings import Settings
+
+Role = Literal["read", "write", "admin"]
+ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
+KEYS_FORMAT = 1
+PREFIX = "tkb_"  # lets secret scanners and the log redaction recognise a key
+KEY_BYTES = 24  # of randomness: 192 bits
+DEFAULT_PER_MINUTE = 600  # ten a second: a person or a hook never gets there, a loop does
+BURST_S = 10  # a quiet key may send this many seconds' worth at once
+ADD = "timeout-kb keys add NAME --role read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key as stored: SHA-256 of it, what it may do, requests it may make a minute."""
+
+    name: str
+    role: Role
+    digest: str
+    per_minute: int = DEFAULT_PER_MINUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFile:
+    """Content of ``keys.json``."""
+
+    format: int = KEYS_FORMAT
+    keys: tuple[Key, ...] = ()
+
+
+def keys_path(settings: Settings) -> Path:
+    """Where the keys of this state folder are stored."""
+    return settings.home / "keys.json"
+
+
+def read_keys(path: Path) -> tuple[Key, ...]:
+    """The stored keys, none where there is no file.
+
+    Raises:
+        StoreError: the file cannot be read or is of another format.
+    """
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=KeyFile)
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(
+            f"{path}: {error}", todo=f"remove the file and make new keys: {ADD}"
+        ) from error
+    if content.format != KEYS_FORMAT:
+        raise StoreError(
+            f"{path} has format {content.format}, this program reads {KEYS_FORMAT}",
+            todo=f"remove the file and make new keys: {ADD}",
+        )
+    return content.keys
+
+
+def _write_keys(path: Path, keys: Sequence[Key]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f"{path.name}.{os.getpid()}")
+        aside.touch(mode=0o600)
+        aside.write_bytes(msgspec.json.encode(KeyFile(keys=tuple(keys))))
+        aside.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", todo="check the folder's rights") from error
+
+
+def add_key(path: Path, name: str, role: Role, per_minute: int = DEFAULT_PER_MINUTE) -> str:
+    """Store a new key and give its text, which is shown this once.
+
+    Raises:
+        InputError: there is a key of that name.
+    """
+    keys = read_keys(path)
+    if any(key.name == name for key in keys):
+        raise InputError(f"there is a key called {name!r}", todo="remove it first, or rename")
+    text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+    new = Key(name=name, role=role, digest=_digest(text), per_minute=per_minute)
+    _write_keys(path, (*keys, new))
+    return text
+
+
+def remove_key(path: Path, name: str) -> None:
+    """Forget a key; running servers refuse it from the next request on.
+
+    Raises:
+        NotFoundError: there is no key of that name.
+    """
+    keys = read_keys(path)
+    kept = [key for key in keys if key.name != name]
+    if len(kept) == len(keys):
+        raise NotFoundError(f"no key is called {name!r}", todo="see: timeout-kb keys list")
+    _write_keys(path, kept)
+
+
+def _digest(text: str) -> str:
+    """SHA-256 in hex: keys are random, so a slow password hash would gain nothing."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to serve other machines without keys.
+
+    Raises:
+        SettingsError: the host is not this machine alone and there are no keys.
+    """
+    if is_loopback(settings.host) or read_keys(keys_path(settings)):
+        return
+    raise SettingsError(
+        f"host {settings.host} would let everyone in: there are no keys",
+        todo=f"make one ({ADD}), or serve this machine only (127.0.0.1)",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` names this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Requests a key has left; refilled with time."""
+
+    left: float
+    at_s: float
+
+
+@dataclass(slots=True)
+class Guard:
+    """The keys of a running server; the file is read again when it changes."""
+
+    path: Path
+    clock: Callable[[], float] = time.monotonic
+    _keys: dict[str, Key] = field(default_factory=dict)
+    _stamp: tuple[int, int] | None = None
+    _buckets: dict[str, _Bucket] = field(default_factory=dict)
+
+    def check(self, text: str, role: Role) -> None:
+        """Let a request pass, or not.
+
+        Raises:
+            HttpError: 401 no or a wrong key, 403 not allowed, 429 too many.
+        """
+        self._refresh()
+        if not self._keys:
+            return
+        key = self._keys.get(_digest(text)) if text else None
+        if key is None:
+            raise HttpError(
+                401,
+                "no-key" if not text else "wrong-key",
+                "this server wants a key" if not text else "the key is not known",
+                todo="send it as 'Authorization: Bearer KEY'; an administrator makes one with: "
+                + ADD,
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if ROLES.index(key.role) < ROLES.index(role):
+            raise HttpError(
+                403,
+                "not-allowed",
+                f"key {key.name!r} has the role {key.role}, this needs {role}",
+                todo=f"use a key with the role {role}",
+            )
+        self._take(key)
+
+    def _refresh(self) -> None:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            # A removed file is not an open door: keys that were in force stay so.
+            return
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp != self._stamp:
+            self._keys = {key.digest: key for key in read_keys(self.path)}
+            self._stamp = stamp
+
+    def _take(self, key: Key) -> None:
+        """Token bucket (https://en.wikipedia.org/wiki/Token_bucket): refill by time, take one."""
+        per_s = key.per_minute / 60
+        size = max(1.0, per_s * BURST_S)
+        now = self.clock()
+        bucket = self._buckets.setdefault(key.digest, _Bucket(size, now))
+        bucket.left = min(size, bucket.left + (now - bucket.at_s) * per_s)
+        bucket.at_s = now
+        if bucket.left < 1:
+            raise HttpError(
+                429,
+                "too-many",
+                f"key {key.name!r} may make {key.per_minute} requests a minute",
+                todo="wait as Retry-After says",
+                headers=retry_after((1 - bucket.left) / per_s),
+            )
+        bucket.left -= 1
+
+
+_bearer = HTTPBearer(auto_error=False, description="A key made with `timeout-kb keys add`.")
+_header = APIKeyHeader(name="X-API-Key", auto_error=False)
+
+
+def needs(role: Role) -> Callable[..., Coroutine[None, None, None]]:
+    """A dependency that lets only keys of `role` or above pass."""
+
+    async def check(
+        request: Request,
+        bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+        header: Annotated[str | None, Security(_header)],
+    ) -> None:
+        guard: Guard = request.app.state.guard
+        guard.check(bearer.credentials if bearer else header or "", role)
+
+    return check
+
+
+read_access = Depends(needs("read"))
+write_access = Depends(needs("write"))
+admin_access = Depends(needs("admin"))

@@ -1,0 +1,97 @@
+"""Builds the ASGI application out of a service and settings."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+
+from app.api import diagnose, health, lookup
+from app.api.access import Guard, keys_path, read_access
+from app.api.middleware import Observe
+from app.api.parts import STREAMS, Parts
+from app.api.problems import PROBLEM_JSON, add_problem_handlers
+from app.observe import new_metrics
+from app.schemas import BatchRequest, DiagnoseRequest, LintRequest, Problem, SearchRequest
+from kb.settings import Settings
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+BODIES = (DiagnoseRequest, BatchRequest, SearchRequest, LintRequest)
+# What any route may answer, for the OpenAPI document; the handlers see to the form.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "description": "The request cannot be answered; `todo` says what to do.",
+        "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    },
+    "5XX": {
+        "description": "The server failed.",
+        "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    },
+}
+ABOUT = """Paste a distributed-training timeout log (NCCL, HCCL, RCCL, Gloo, TCPStore, inference
+servers; Chinese or English) and get what happened, the ranked root causes with evidence, fixes,
+similar cases and what to collect next. Try:
+
+    curl http://127.0.0.1:8000/v1/diagnose -H 'Accept: text/plain' -T job.log
+"""
+
+
+def create_app(service: Service, settings: Settings) -> FastAPI:
+    """The application that answers with `service`. Whoever opened the service closes it."""
+    metrics = new_metrics()
+    app: FastAPI = FastAPIOffline(
+        title="timeout-kb",
+        version=_version(),
+        description=ABOUT,
+        docs_url="/docs",
+        redoc_url=None,
+        responses=PROBLEMS,
+        separate_input_output_schemas=False,
+    )
+    app.state.parts = Parts(
+        service=service,
+        settings=settings,
+        metrics=metrics,
+        compute=anyio.CapacityLimiter(settings.threads),
+        streams=anyio.CapacityLimiter(STREAMS),
+    )
+    app.state.guard = Guard(keys_path(settings))
+    for router in (diagnose.router, lookup.router):
+        app.include_router(router, dependencies=[read_access])
+    app.include_router(health.router)
+    add_problem_handlers(app)
+    app.add_middleware(Observe, metrics=metrics)
+    _complete_openapi(app)
+    return app
+
+
+def _version() -> str:
+    try:
+        return metadata.version("timeout-kb")
+    except metadata.PackageNotFoundError:  # a checkout that is not installed
+        return "0"
+
+
+def _complete_openapi(app: FastAPI) -> None:
+    """Add the schemas of bodies and problems, which routes check without the framework."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            _, schemas = msgspec.json.schema_components(
+                (*BODIES, Problem), ref_template="#/components/schemas/{name}"
+            )
+            known = document.setdefault("components", {}).setdefault("schemas", {})
+            for name, schema in schemas.items():
+                known.setdefault(name, schema)
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,60 @@
+"""``/healthz``, ``/readyz`` and ``/metrics``: for load balancers and Prometheus."""
+
+from __future__ import annotations
+
+import http
+
+import structlog
+from fastapi import APIRouter, Request, Response
+
+from app.api.parts import json_response, parts_of
+from app.schemas import Alive, HealthReport
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/healthz", summary="Is the process alive?", response_model=Alive)
+async def healthz() -> Response:
+    """Always answers while the process lives; restart it when it does not."""
+    return json_response(Alive())
+
+
+@router.get(
+    "/readyz",
+    summary="Can it answer?",
+    response_model=HealthReport,
+    responses={503: {"model": HealthReport, "description": "Not ready; `problems` says why."}},
+)
+async def readyz(request: Request) -> Response:
+    """200 when diagnoses can be given, 503 with the problems otherwise."""
+    parts = parts_of(request)
+    try:
+        health = parts.service.health()
+    except Exception as error:  # noqa: BLE001 - a health check reports whatever is wrong
+        structlog.get_logger("app.api").error("health check failed", exc_info=error)
+        parts.metrics.failures.labels(type(error).__name__).inc()
+        problems = (f"unexpected {type(error).__name__}",)
+        report = HealthReport(ready=False, problems=problems, entries=0, cases=0)
+    else:
+        report = HealthReport(
+            ready=health.ready,
+            problems=tuple(health.problems),
+            entries=health.entries,
+            cases=health.cases,
+        )
+    response = json_response(report)
+    if not report.ready:
+        response.status_code = http.HTTPStatus.SERVICE_UNAVAILABLE
+    return response
+
+
+@router.get(
+    "/metrics",
+    summary="Prometheus metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(request: Request) -> Response:
+    """Numbers of this process in Prometheus' text format."""
+    numbers = parts_of(request).metrics
+    return Response(numbers.text(), media_type=numbers.content_type)

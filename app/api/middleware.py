@@ -1,0 +1,99 @@
+"""Around every request: an id, a log line, numbers, safe headers. Plain ASGI, no body is held."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import problem, respond
+from app.observe import Metrics
+
+REQUEST_ID = "X-Request-ID"
+_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
+
+
+def _unexpected(request: Request, error: Exception) -> Response:
+    """The answer to a bug: nothing of the inside but its type."""
+    return respond(
+        problem(
+            request,
+            status=500,
+            code="unexpected",
+            detail=f"unexpected {type(error).__name__}",
+            todo="look up the request id in the server's log",
+        )
+    )
+
+
+class Observe:
+    """Gives each request an id (the caller's, where it is harmless) and records its answer."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log = structlog.get_logger("app.api")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and record what became of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = Headers(scope=scope).get(REQUEST_ID, "")
+        scope["request_id"] = asked if _ID.match(asked) else uuid.uuid4().hex
+        seen: dict[str, int] = {"status": 500, "received": 0, "sent": 0}
+
+        async def counted_receive() -> Message:
+            message = await receive()
+            seen["received"] += len(message.get("body", b""))
+            return message
+
+        async def marked_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen["status"] = message["status"]
+                seen["started"] = 1
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = scope["request_id"]
+                headers["X-Content-Type-Options"] = "nosniff"
+            seen["sent"] += len(message.get("body", b""))
+            await send(message)
+
+        started = time.perf_counter()
+        self._metrics.running.inc()
+        try:
+            with structlog.contextvars.bound_contextvars(request_id=scope["request_id"]):
+                await self._app(scope, counted_receive, marked_send)
+        except Exception as error:
+            self._metrics.failures.labels(type(error).__name__).inc()
+            self._log.error("unexpected failure", request_id=scope["request_id"], exc_info=error)
+            if "started" in seen:
+                raise  # half an answer is out: the connection must break
+            await _unexpected(Request(scope), error)(scope, receive, marked_send)
+        finally:
+            self._metrics.running.dec()
+            self._record(scope, seen, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, seen: dict[str, int], seconds: float) -> None:
+        route: Any = scope.get("route")
+        # Paths nobody serves count as one: callers must not be able to make new time series.
+        path = getattr(route, "path", "(none)")
+        self._metrics.requests.labels(scope["method"], path, str(seen["status"])).inc()
+        self._metrics.seconds.labels(path).observe(seconds)
+        self._metrics.received.inc(seen["received"])
+        self._log.info(
+            "request",
+            request_id=scope["request_id"],
+            method=scope["method"],
+            path=scope["path"],
+            status=seen["status"],
+            received=seen["received"],
+            sent=seen["sent"],
+            ms=round(seconds * 1000, 1),
+        )

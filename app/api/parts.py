@@ -1,0 +1,90 @@
+"""What every route works with: the service, the settings, the threads that compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+import msgspec
+from fastapi import Query, Request, Response
+
+from app.api.negotiate import JSON, accepted_language
+from app.api.problems import HttpError, retry_after
+from app.observe import Metrics
+from kb.settings import Settings
+from kb.types import Language
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+STREAMS = 4  # long uploads at once; they wait for the network most of the time
+MAX_WAITING = 256  # requests waiting for a thread; at 10 ms each that is seconds, enough
+
+T = TypeVar("T")
+
+Lang = Annotated[
+    Language | None,
+    Query(description="Language of the answer. Default: Accept-Language, else the input's."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of one application, made once in its factory."""
+
+    service: Service
+    settings: Settings
+    metrics: Metrics
+    compute: anyio.CapacityLimiter
+    streams: anyio.CapacityLimiter
+
+    async def run(self, work: Callable[[], T], *, long: bool = False) -> T:
+        """Do `work` in a thread: a `long` one beside the short ones, so that they need not wait.
+
+        Raises:
+            HttpError: 503 where too many requests wait already.
+        """
+        limiter = self.streams if long else self.compute
+        if limiter.statistics().tasks_waiting >= MAX_WAITING:
+            raise HttpError(
+                503,
+                "busy",
+                f"{MAX_WAITING} requests are waiting already",
+                todo="try again in a few seconds",
+                headers=retry_after(1),
+            )
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+    def language(self, request: Request, asked: Language | None) -> Language | None:
+        """The language asked for, by parameter, header or setting; None leaves it to the input."""
+        if asked is not None:
+            return asked
+        accepted = accepted_language(request.headers.get("accept-language", ""))
+        return accepted or cast("Language | None", self.settings.lang or None)
+
+
+def parts_of(request: Request) -> Parts:
+    """The parts of the application that answers `request`."""
+    return cast("Parts", request.app.state.parts)
+
+
+def json_response(value: object, *, headers: dict[str, str] | None = None) -> Response:
+    """`value` as JSON in the order of its fields."""
+    return Response(msgspec.json.encode(value), media_type=JSON, headers=headers)
+
+
+def cached(request: Request, value: Callable[[], object], *, tag: str) -> Response:
+    """`value` as JSON with an ETag, or 304 where the caller has this version."""
+    etag = f'"{tag[:32]}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    known = {part.strip().removeprefix("W/") for part in _if_none_match(request).split(",")}
+    if etag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return json_response(value(), headers=headers)
+
+
+def _if_none_match(request: Request) -> str:
+    return request.headers.get("if-none-match", "")

@@ -1,0 +1,147 @@
+"""The command line: `timeout-kb VERB`. Every verb is loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from app.commands.common import EXIT_FAILURE, State
+from kb.errors import KBError
+
+ABORTED = 130  # what a shell reports for Ctrl-C
+LOG_BYTES = 1024 * 1024  # two files of this size hold the last failures
+
+VERBS = {
+    "diagnose": "app.commands.diagnose:command",
+    "search": "app.commands.search:command",
+    "show": "app.commands.search:show_command",
+    "ingest": "app.commands.ingest:command",
+    "lint": "app.commands.lint:command",
+    "ranks": "app.commands.diagnose:ranks_command",
+    "serve": "app.commands.serve:command",
+    "keys": "app.commands.keys:command",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name, in the order of `VERBS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order people need them."""
+        return [*VERBS, *sorted(set(super().list_commands(ctx)) - set(VERBS))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb's module and give its command."""
+        place = VERBS.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, name = place.split(":")
+        found = getattr(importlib.import_module(module), name)
+        return found if isinstance(found, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; a misspelt one is answered with the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                message = f"{error.message} Did you mean {near[0]!r}?"
+                raise click.UsageError(message, ctx) from None
+            raise
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="timeout-kb", prog_name="timeout-kb")
+@click.option("--debug", is_flag=True, help="Show the traceback of an unexpected failure.")
+@click.option(
+    "--color/--no-color",
+    "colour",
+    default=None,
+    help="Colours. Default: where the output is a terminal.",
+)
+@click.pass_context
+def cli(context: click.Context, debug: bool, colour: bool | None) -> None:
+    """Say what happened in a distributed-training timeout log, why, and what to do.
+
+    \b
+    timeout-kb diagnose job.log
+    srun ... 2>&1 | timeout-kb diagnose
+    """  # noqa: D301 - \b is click's mark for text not to be rewrapped
+    state = context.ensure_object(State)
+    state.debug = debug
+    state.colour = colour
+
+
+def run(argv: Sequence[str] | None = None, *, state: State | None = None) -> int:
+    """Run one command line and give its exit code; nothing expected shows a traceback."""
+    state = state or State()
+    try:
+        code = cli.main(
+            args=None if argv is None else list(argv),
+            prog_name="timeout-kb",
+            standalone_mode=False,
+            obj=state,
+        )
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("stopped", err=True)
+        return ABORTED
+    except KBError as error:
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the outermost call of this face
+        return _unexpected(error, state)
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception, state: State) -> int:
+    """Tell an unexpected failure in one line and keep its traceback in a file."""
+    if state.debug:
+        import traceback
+
+        click.echo("".join(traceback.format_exception(error)), nl=False, err=True)
+        return EXIT_FAILURE
+    try:
+        place = f"details: {_keep(error, state.settings.home / 'logs')}"
+    except (OSError, KBError):
+        place = "run again with: timeout-kb --debug ..."
+    click.echo(f"error: unexpected {type(error).__name__}: {error} — {place}", err=True)
+    return EXIT_FAILURE
+
+
+def _keep(error: Exception, folder: Path) -> Path:
+    """Append the traceback to the log file, whose size is bounded, and give its path."""
+    from logging.handlers import RotatingFileHandler
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "timeout-kb.log"
+    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    try:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger = logging.Logger("timeout-kb")
+        logger.addHandler(handler)
+        logger.error("unexpected failure: %s", sys.argv, exc_info=error)
+    finally:
+        handler.close()
+    return path
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets a question mark, not a failure.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    sys.exit(run())

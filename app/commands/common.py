@@ -1,0 +1,174 @@
+"""What the verbs share: the state of one invocation, common options, output."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kb.settings import Settings, load_settings
+from kb.types import Language
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+EXIT_DIAGNOSED = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_UNDECIDED = 3  # unknown cause, or no timeout in the input
+FILE_WIDTH = 100  # where the output is not a terminal
+READ_SIZE = 1 << 20
+
+F = TypeVar("F", bound=Callable[..., Any])
+OpenService = Callable[..., "Service"]
+
+
+def _open_service(
+    settings: Settings, *, notify: Callable[[str], None], rebuild: bool = False
+) -> Service:
+    from app.composition import open_service
+
+    return open_service(settings, notify=notify, rebuild=rebuild)
+
+
+@dataclass(kw_only=True)
+class State:
+    """One invocation: settings are read once, on first use; tests pass their own parts."""
+
+    debug: bool = False
+    colour: bool | None = None  # None: where the output is a terminal
+    open_service: OpenService = _open_service
+    settings_source: Callable[[], Settings] = load_settings
+    _settings: Settings | None = field(default=None, init=False)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings.
+
+        Raises:
+            SettingsError: a setting has a wrong value.
+        """
+        if self._settings is None:
+            self._settings = self.settings_source()
+        return self._settings
+
+    @contextlib.contextmanager
+    def service(self, *, rebuild: bool = False) -> Iterator[Service]:
+        """The opened knowledge base, closed at the end; what it says goes to stderr."""
+        service = self.open_service(self.settings, notify=note, rebuild=rebuild)
+        try:
+            yield service
+        finally:
+            service.close()
+
+    def language(self, asked: Language | None) -> Language | None:
+        """The language asked for, else that of the settings, else None (that of the input)."""
+        return asked or self.settings.lang or None  # type: ignore[return-value]
+
+
+def note(message: str) -> None:
+    """Tell the person something that is not the answer."""
+    click.echo(message, err=True)
+
+
+def text_width() -> int:
+    """The cells to lay out for: the window's, or a fixed number for files and pipes."""
+    from app.layout import fit_width
+
+    if not sys.stdout.isatty():
+        return FILE_WIDTH
+    return fit_width(shutil.get_terminal_size().columns)
+
+
+def write(state: State, text: str) -> None:
+    """Print `text`; without colours unless wanted or the output is a terminal."""
+    click.echo(text, nl=False, color=state.colour)
+
+
+def write_json(value: object) -> None:
+    """Print `value` as indented JSON in the order of its fields."""
+    import msgspec
+
+    encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    click.echo(encoded.decode())
+
+
+def stdin_chunks() -> Iterator[bytes]:
+    """What comes in on standard input, in pieces of bounded size, as it comes."""
+    if sys.stdin.isatty():
+        note("Paste the log, then press Ctrl-D on an empty line.")
+    stream = sys.stdin.buffer
+    read = getattr(stream, "read1", stream.read)
+    while chunk := read(READ_SIZE):
+        yield chunk
+
+
+@contextlib.contextmanager
+def stdin_as_file() -> Iterator[Path]:
+    """Standard input kept in a temporary file, for work that needs files."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="timeout-kb-") as folder:
+        path = Path(folder, "stdin.log")
+        with path.open("wb") as file:
+            for chunk in stdin_chunks():
+                file.write(chunk)
+        yield path
+
+
+def language_option(function: F) -> F:
+    """``--lang zh|en``."""
+    return click.option(
+        "--lang",
+        "language",
+        type=click.Choice(["zh", "en"]),
+        help="Language of the answer. Default: TIMEOUT_KB_LANG, else that of the input.",
+    )(function)
+
+
+def torch_option(function: F) -> F:
+    """``--torch VERSION``."""
+    return click.option(
+        "--torch",
+        metavar="VERSION",
+        help="torch version to give advice for, where the log does not name it.",
+    )(function)
+
+
+def format_option(*formats: str) -> Callable[[F], F]:
+    """``--format`` with the given choices, the first one being the default."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Form of the output.",
+    )
+
+
+def check_sources(files: tuple[Path, ...], *, dumps: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """The files to read; ``-`` alone (standard input) where none is named and something comes in.
+
+    Raises:
+        click.UsageError: there is nothing to read, or ``-`` stands beside files.
+    """
+    dash = Path("-")
+    if dash in files and len(files) > 1:
+        raise click.UsageError("'-' (standard input) stands alone; name files or pipe, not both.")
+    if files or dumps:
+        return files
+    if sys.stdin.isatty():
+        raise click.UsageError(
+            "nothing to read. Name a log file, or pipe one in:\n"
+            "  timeout-kb diagnose job.log\n"
+            "  srun ... 2>&1 | timeout-kb diagnose\n"
+            "  timeout-kb diagnose -        (then paste, and end with Ctrl-D)"
+        )
+    return (dash,)

@@ -1,0 +1,41 @@
+"""The words faces show, out of `data/labels.yaml`, in one language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kb.errors import DataError
+from kb.types import Bilingual, Language
+
+
+class Words:
+    """Labels of one language: `words("word.line", line=7)` is ``line 7`` or ``第 7 行``."""
+
+    def __init__(self, labels: Mapping[str, Bilingual], language: Language) -> None:
+        self._labels = labels
+        self.language: Language = language
+
+    def __call__(self, name: str, **values: object) -> str:
+        """The label called `name`, its braces filled with `values`.
+
+        Raises:
+            DataError: there is no such label.
+        """
+        label = self._labels.get(name)
+        if label is None:
+            raise DataError(f"label {name!r} is missing", todo="add it to data/labels.yaml")
+        text = label.get(self.language)
+        return text.format(**values) if values else text
+
+    def term(self, group: str, value: str) -> str:
+        """The label of a vocabulary's value, or the value itself where no label stands for it.
+
+        Knowledge files may use values (a warning's verdict, say) nobody has written a label for;
+        showing the bare value is better than no answer.
+        """
+        label = self._labels.get(f"{group}.{value}")
+        return value if label is None else label.get(self.language)
+
+    def listing(self, parts: list[str]) -> str:
+        """Join the parts that are not empty, as the language does."""
+        return self("word.list").join(part for part in parts if part)

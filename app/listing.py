@@ -1,0 +1,232 @@
+"""Search results, entries, causes and setting warnings as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from app.labels import Words
+from app.layout import hang, paragraphs, wrap
+from app.present import warning_view
+from app.quoting import plain, plain_block, safe_url
+from kb.types import (
+    Bilingual,
+    Cause,
+    Check,
+    Claim,
+    Entry,
+    Fix,
+    Hit,
+    SearchResult,
+    SettingWarning,
+)
+
+INDENT = "    "
+SNIPPET_LINES = 2  # enough to recognise a hit; `show` tells the rest
+FACETS = ("causes", "frameworks", "backends", "stages", "kinds")
+FACET_VALUES = 5
+
+
+def render_search(result: SearchResult, words: Words, *, width: int) -> str:
+    """Hits best first, then what the result can be narrowed down to."""
+    if not result.hits:
+        return words("word.no_match") + "\n"
+    blocks: list[list[str]] = []
+    if not result.similar_enough:
+        blocks.append([click.style(words("word.closest"), fg="yellow")])
+    blocks += [_hit(hit, words, width) for hit in result.hits]
+    blocks.append(_facets(result.facets, words, width))
+    return paragraphs(blocks)
+
+
+def _hit(hit: Hit, words: Words, width: int) -> list[str]:
+    title = plain(hit.title.get(words.language))
+    lines = [click.style(line, bold=True) for line in hang(f"{hit.score:.2f}  ", title, width)]
+    tags = [hit.entry_id, words.term("kind", hit.kind), hit.project, hit.cause]
+    tags.append(words.term("claim", hit.status))
+    lines += hang("      ", " · ".join(plain(tag) for tag in tags if tag), width)
+    if hit.snippet:
+        lines += hang("      ", plain(hit.snippet), width)[:SNIPPET_LINES]
+    if safe_url(hit.url):
+        lines.append("      " + click.style(hit.url, underline=True))
+    return lines
+
+
+def _facets(facets: Mapping[str, Mapping[str, int]], words: Words, width: int) -> list[str]:
+    lines = []
+    for name in FACETS:
+        counts = sorted(facets.get(name, {}).items(), key=lambda pair: (-pair[1], pair[0]))
+        if len(counts) > 1:
+            shown = ", ".join(f"{plain(value)} {count}" for value, count in counts[:FACET_VALUES])
+            lines += hang(f"  {name}: ", shown, width)
+    return [click.style(words("heading.facets"), bold=True), *lines] if lines else []
+
+
+def render_entry(entry: Entry, words: Words, *, width: int) -> str:
+    """One entry with its tags, sections and the standing of its claims, in one language."""
+    language = words.language
+    blocks = [_title(plain(entry.title.get(language)), width), _entry_rows(entry, words, width)]
+    there = {section.language for section in entry.sections}
+    shown = language if language in there else min(there, default=language)
+    blocks += [
+        [_heading(plain(section.title)), *_block(section.text, width)]
+        for section in entry.sections
+        if section.language == shown
+    ]
+    blocks.append(_fixes(entry.fixes, words, width))
+    blocks.append(_claims(entry.claims, words, width))
+    if entry.signature:
+        lines = [f"  {plain(line)}" for line in entry.signature]
+        blocks.append([_heading(words("heading.signature")), *lines])
+    blocks.append(_sources([source.url for source in entry.sources], words))
+    return paragraphs(blocks)
+
+
+def _entry_rows(entry: Entry, words: Words, width: int) -> list[str]:
+    causes = [f"{claim.id} ({words.term('claim', claim.status)})" for claim in entry.causes]
+    tags = entry.tags
+    versions = [f"{name} {version}" for name, version in tags.versions.items()]
+    where = [*tags.frameworks, tags.backend, *tags.ops, *tags.hardware, *versions]
+    if tags.stage != "unknown":
+        where.append(words.term("stage", tags.stage))
+    rows = (
+        ("row.project", plain(entry.project)),
+        ("row.cause", words.listing(causes)),
+        ("row.status", f"{words.term('kind', entry.kind)}, {words.term('claim', entry.status)}"),
+        ("row.where", words.listing([plain(item) for item in where])),
+        ("row.date", plain(entry.date)),
+        ("row.link", safe_url(entry.url)),
+    )
+    return [
+        line for name, value in rows if value for line in hang(f"{words(name)}: ", value, width)
+    ]
+
+
+def _title(text: str, width: int) -> list[str]:
+    return [click.style(line, bold=True) for line in wrap(text, width)]
+
+
+def _heading(text: str) -> str:
+    return click.style(text, bold=True, underline=True)
+
+
+def _block(text: str, width: int) -> list[str]:
+    """Prose wrapped, code (indented or fenced) as it stands."""
+    lines: list[str] = []
+    fenced = False
+    for line in plain_block(text).split("\n"):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith(INDENT):
+            lines.append(INDENT + line)
+        else:
+            lines += hang("  ", line, width)
+    return lines
+
+
+def _fixes(fixes: Sequence[Fix], words: Words, width: int) -> list[str]:
+    if not fixes:
+        return []
+    lines = [_heading(words("heading.fixes"))]
+    for fix in fixes:
+        status = words.term("claim", fix.status)
+        lines += hang("  → ", f"{plain(fix.title.get(words.language))}  [{status}]", width)
+        for number, step in enumerate(fix.steps, start=1):
+            lines += hang(f"{INDENT}{number}. ", plain(step.get(words.language)), width)
+        lines += _commands(fix.commands)
+        if fix.caution:
+            caution = plain(fix.caution.get(words.language))
+            lines += hang(f"{INDENT}{words('row.caution')}: ", caution, width)
+    return lines
+
+
+def _commands(commands: Sequence[str]) -> list[str]:
+    return [
+        INDENT + "  " + click.style(line, fg="blue", bold=True)
+        for command in commands
+        for line in plain_block(command).split("\n")
+    ]
+
+
+def _claims(claims: Sequence[Claim], words: Words, width: int) -> list[str]:
+    if not claims:
+        return []
+    lines = [_heading(words("heading.claims"))]
+    for claim in claims:
+        lead = f"  {words.term('claim', claim.status)}: "
+        lines += hang(lead, plain(claim.text.get(words.language)), width)
+    return lines
+
+
+def _sources(urls: Sequence[str], words: Words) -> list[str]:
+    links = [f"  {url}" for url in dict.fromkeys(urls) if safe_url(url)]
+    return [_heading(words("heading.sources")), *links] if links else []
+
+
+def render_cause(cause: Cause, words: Words, *, width: int) -> str:
+    """One root cause: what it is, how it shows, how to tell and what to do."""
+    language = words.language
+    blocks = [
+        _title(f"{plain(cause.title.get(language))}  [{cause.id}]", width),
+        wrap(plain(cause.definition.get(language)), width),
+        hang(
+            f"{words('heading.restart')}: ",
+            words(
+                "word.reason",
+                what=words.term("restart", cause.restart),
+                reason=plain(cause.restart_reason.get(language)),
+            ),
+            width,
+        ),
+        _points("heading.shows", cause.shows, words, width),
+        _points("heading.confirms", cause.confirms, words, width),
+        _points("heading.refutes", cause.refutes, words, width),
+        _fixes(cause.fixes, words, width),
+        _checks(cause.checks, words, width),
+    ]
+    if cause.collect:
+        lines = [_heading(words("heading.collect"))]
+        for item in cause.collect:
+            lines += hang("  - ", plain(item.why.get(language)), width)
+            lines += _commands([item.command])
+        blocks.append(lines)
+    blocks.append(_sources(cause.sources, words))
+    return paragraphs(blocks)
+
+
+def _points(name: str, points: Sequence[Bilingual], words: Words, width: int) -> list[str]:
+    if not points:
+        return []
+    lines = [_heading(words(name))]
+    for point in points:
+        lines += hang("  - ", plain(point.get(words.language)), width)
+    return lines
+
+
+def _checks(checks: Sequence[Check], words: Words, width: int) -> list[str]:
+    if not checks:
+        return []
+    lines = [_heading(words("heading.checks"))]
+    for check in checks:
+        lines += hang("  ? ", plain(check.tells.get(words.language)), width)
+        lines += _commands([check.command])
+        for outcome in check.outcomes:
+            lines += hang(f"{INDENT}- ", plain(outcome.observation.get(words.language)), width)
+    return lines
+
+
+def render_warnings(warnings: Sequence[SettingWarning], words: Words, *, width: int) -> str:
+    """What is wrong with settings, one paragraph each."""
+    if not warnings:
+        return words("word.no_warnings") + "\n"
+    blocks = []
+    for item in (warning_view(warning, words) for warning in warnings):
+        lead = f"! {item.setting}: "
+        text = " · ".join(part for part in (item.verdict, item.explanation, *item.notes) if part)
+        lines = hang(lead, text + (f" ({item.where})" if item.where else ""), width)
+        lines[0] = click.style(lead, fg="yellow", bold=True) + lines[0][len(lead) :]
+        if item.url:
+            lines.append(" " * len(lead) + click.style(item.url, underline=True))
+        blocks.append(lines)
+    return paragraphs(blocks)

@@ -1,0 +1,358 @@
+"""Diagnosis → view model: the one place that decides what a person reads and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from app.labels import Words
+from app.quoting import plain, plain_block, safe_url
+from app.view import (
+    CaseView,
+    CauseView,
+    CommandView,
+    EvidenceView,
+    FixView,
+    QuoteView,
+    Row,
+    TableView,
+    View,
+    WarningView,
+)
+from kb.types import (
+    AnswerCheck,
+    AnswerFix,
+    AnswerIncident,
+    Bilingual,
+    Diagnosis,
+    Evidence,
+    Language,
+    RankedCause,
+    RankState,
+    SettingWarning,
+    SimilarCase,
+)
+
+SECONDS_PER_MINUTE = 60
+SECONDS_PER_HOUR = 3600
+
+
+def present(
+    diagnosis: Diagnosis, labels: Mapping[str, Bilingual], *, language: Language | None = None
+) -> View:
+    """Arrange `diagnosis` for a reader; `language` of the labels defaults to the answer's own."""
+    words = Words(labels, language or diagnosis.language)
+    incident = diagnosis.incident
+    first = incident.first_error
+    return View(
+        status=diagnosis.status,
+        language=words.language,
+        verdict=_verdict(diagnosis, words),
+        summary=plain(diagnosis.summary),
+        culprits=tuple(
+            words(
+                "word.reason",
+                what=words("word.rank", rank=culprit.rank),
+                reason=plain(culprit.reason),
+            )
+            for culprit in incident.culprit_ranks
+        ),
+        first_error=None
+        if first is None
+        else QuoteView(
+            text=plain(first.text),
+            where=_where(words, rank=first.rank, file=first.file, line=first.line, kind=first.kind),
+        ),
+        facts=facts(incident, words),
+        causes=tuple(_cause(cause, words) for cause in diagnosis.causes),
+        unknown=words("word.unknown_share", percent=percent(diagnosis.unknown_probability))
+        if diagnosis.causes
+        else "",
+        best_check=_check(diagnosis.best_check) if diagnosis.best_check else None,
+        restart=_restart(diagnosis.causes[0], words) if diagnosis.causes else "",
+        warnings=tuple(warning_view(warning, words) for warning in diagnosis.warnings),
+        cases=tuple(_case(case, words) for case in diagnosis.cases),
+        next=tuple(
+            CommandView(command=plain_block(step.command), why=plain(step.why))
+            for step in diagnosis.next
+        ),
+        timeline=tuple(
+            " ".join(
+                part
+                for part in (
+                    plain(moment.time),
+                    _where(words, rank=moment.rank, line=moment.line),
+                    plain(moment.what),
+                )
+                if part
+            )
+            for moment in incident.timeline
+        ),
+        ranks=rank_table(incident.ranks, words),
+        footer=_footer(diagnosis, words),
+    )
+
+
+def percent(probability: float) -> str:
+    """A share as people read it: whole per cent, never 0 % or 100 % for what is only nearly so."""
+    if 0 < probability < 0.01:
+        return "<1%"
+    if 0.99 < probability < 1:
+        return ">99%"
+    return f"{round(probability * 100)}%"
+
+
+def duration(milliseconds: int, words: Words) -> str:
+    """A span in its largest fitting unit: ``10 min``, ``1 h 30 min``, ``45 s``, ``250 ms``."""
+    seconds, rest = divmod(milliseconds, 1000)
+    if seconds == 0:
+        return words("word.milliseconds", count=rest)
+    parts = []
+    hours, seconds = divmod(seconds, SECONDS_PER_HOUR)
+    minutes, seconds = divmod(seconds, SECONDS_PER_MINUTE)
+    for name, count in (("hours", hours), ("minutes", minutes), ("seconds", seconds)):
+        if count:
+            parts.append(words(f"word.{name}", count=count))
+    return " ".join(parts)
+
+
+def rank_span(ranks: Iterable[int]) -> str:
+    """Ranks in short: ``0-2, 5``."""
+    spans: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def facts(incident: AnswerIncident, words: Words) -> tuple[Row, ...]:
+    """What happened, as labelled rows; a row nothing is known for is left out."""
+    rows = (
+        ("row.hung", _hung(incident, words)),
+        ("row.timeout", _timeout(incident, words)),
+        ("row.ranks", _ranks(incident, words)),
+        ("row.where", _environment(incident, words)),
+        ("row.waves", _waves(incident, words)),
+        ("row.fault", plain(incident.fault_type)),
+    )
+    return tuple(Row(label=words(label), value=value) for label, value in rows if value)
+
+
+def _hung(incident: AnswerIncident, words: Words) -> str:
+    numel = ""
+    if incident.numel_in is not None and incident.numel_out not in (None, incident.numel_in):
+        numel = words("word.numel", numel_in=incident.numel_in, numel_out=incident.numel_out)
+    elif incident.numel_in is not None:
+        numel = words("word.numel_in", numel_in=incident.numel_in)
+    group = plain(incident.process_group)
+    return words.listing(
+        [
+            plain(incident.op),
+            words("word.seq", seq=incident.seq) if incident.seq is not None else "",
+            numel,
+            words("word.process_group", group=group) if group else "",
+        ]
+    )
+
+
+def _timeout(incident: AnswerIncident, words: Words) -> str:
+    if incident.timeout_ms is None:
+        return ""
+    text = f"{duration(incident.timeout_ms, words)} ({incident.timeout_ms} ms)"
+    if incident.ran_ms is None:
+        return text
+    ran = words("word.ran", duration=duration(incident.ran_ms, words))
+    return words.listing([text, ran])
+
+
+def _ranks(incident: AnswerIncident, words: Words) -> str:
+    parts = []
+    if incident.ranks_reporting:
+        parts.append(words("word.reporting", ranks=rank_span(incident.ranks_reporting)))
+    if incident.ranks_silent:
+        parts.append(words("word.silent", ranks=rank_span(incident.ranks_silent)))
+    if incident.world_size is not None:
+        parts.append(words("word.world", size=incident.world_size))
+    return " · ".join(parts)
+
+
+def _environment(incident: AnswerIncident, words: Words) -> str:
+    parts = [plain(incident.backend)]
+    if incident.stage != "unknown":
+        parts.append(words.term("stage", incident.stage))
+    parts += [plain(name) for name in (*incident.frameworks, *incident.transport)]
+    parts += [plain(f"{name} {version}") for name, version in incident.versions.items()]
+    return " · ".join(part for part in parts if part)
+
+
+def _waves(incident: AnswerIncident, words: Words) -> str:
+    if len(incident.waves) < 2:
+        return ""
+    lines = [
+        words("word.lines", first=wave.first_line, last=wave.last_line) for wave in incident.waves
+    ]
+    return words("word.waves", count=len(lines), lines=words.listing(lines))
+
+
+def _verdict(diagnosis: Diagnosis, words: Words) -> str:
+    if diagnosis.status == "no_timeout":
+        return words("verdict.no_timeout")
+    parts = []
+    lead = diagnosis.causes[0] if diagnosis.causes else None
+    if diagnosis.status == "diagnosed" and lead is not None:
+        parts.append(
+            words(
+                "verdict.diagnosed",
+                title=plain(lead.title),
+                id=lead.id,
+                percent=percent(lead.probability),
+                band=words.term("band", lead.band),
+            )
+        )
+    else:
+        parts.append(words("verdict.unknown"))
+        if lead is not None:
+            share = percent(lead.probability)
+            parts.append(words("verdict.leading", title=plain(lead.title), percent=share))
+    culprits = diagnosis.incident.culprit_ranks
+    if culprits:
+        ranks = rank_span(culprit.rank for culprit in culprits)
+        parts.append(words("verdict.rank", ranks=ranks))
+    return " · ".join(parts)
+
+
+def _where(
+    words: Words, *, rank: int | None = None, file: str = "", line: int = 0, kind: str = ""
+) -> str:
+    parts = [
+        words("word.rank", rank=rank) if rank is not None else "",
+        plain(file),
+        words("word.line", line=line) if line else "",
+        plain(kind),
+    ]
+    return words.listing(parts)
+
+
+def _cause(cause: RankedCause, words: Words) -> CauseView:
+    return CauseView(
+        id=cause.id,
+        title=plain(cause.title),
+        percent=percent(cause.probability),
+        band=words.term("band", cause.band),
+        evidence=tuple(_evidence(item, words) for item in cause.evidence),
+        fixes=tuple(fix_view(fix, words) for fix in cause.fixes),
+        checks=tuple(_check(check) for check in cause.checks),
+        restart=_restart(cause, words),
+        cases=cause.cases,
+    )
+
+
+def _evidence(item: Evidence, words: Words) -> EvidenceView:
+    url = safe_url(item.source)
+    where = words("word.line", line=item.line) if item.line else words.term("source", item.kind)
+    if item.kind == "case" and item.source and not url:
+        where = f"{words.term('source', 'case')} {plain(item.source)}"
+    return EvidenceView(
+        where=where,
+        quote=plain(item.quote),
+        reason=plain(item.reason),
+        against=item.weight < 0,
+        url=url,
+    )
+
+
+def _restart(cause: RankedCause, words: Words) -> str:
+    verdict = words.term("restart", cause.restart)
+    reason = plain(cause.restart_reason)
+    return words("word.reason", what=verdict, reason=reason) if reason else verdict
+
+
+def fix_view(fix: AnswerFix, words: Words) -> FixView:
+    """A fix of the answer for a reader."""
+    notes = (("row.applies_to", fix.applies_to), ("row.caution", fix.caution))
+    return FixView(
+        title=plain(fix.title),
+        status=words.term("claim", fix.status),
+        steps=tuple(plain(step) for step in fix.steps),
+        commands=tuple(plain_block(command) for command in fix.commands),
+        notes=tuple(Row(label=words(name), value=plain(text)) for name, text in notes if text),
+        sources=tuple(filter(None, (safe_url(url) for url in fix.sources))),
+    )
+
+
+def _check(check: AnswerCheck) -> CommandView:
+    return CommandView(
+        command=plain_block(check.command),
+        why=plain(check.tells),
+        outcomes=tuple(plain(outcome) for outcome in check.outcomes),
+    )
+
+
+def warning_view(warning: SettingWarning, words: Words) -> WarningView:
+    """A warning about a setting for a reader."""
+    notes = []
+    if warning.replacement:
+        notes.append(words("word.use_instead", setting=plain(warning.replacement)))
+    if warning.torch_versions:
+        notes.append(words("word.versions", versions=plain(warning.torch_versions)))
+    return WarningView(
+        setting=plain(warning.setting),
+        verdict=words.term("warning", warning.verdict),
+        explanation=plain(warning.explanation),
+        notes=tuple(notes),
+        where=words("word.line", line=warning.line) if warning.line else "",
+        url=safe_url(warning.source),
+    )
+
+
+def _case(case: SimilarCase, words: Words) -> CaseView:
+    notes = []
+    if case.why:
+        notes.append(words("word.why", what=words.listing([plain(why) for why in case.why])))
+    if case.differs:
+        what = words.listing([plain(difference) for difference in case.differs])
+        notes.append(words("word.differs", what=what))
+    return CaseView(
+        id=case.id,
+        title=plain(case.title),
+        project=plain(case.project),
+        score=f"{case.score:.2f}",
+        cause=case.cause,
+        status=words.term("claim", case.status),
+        url=safe_url(case.url),
+        notes=tuple(notes),
+    )
+
+
+def rank_table(ranks: Iterable[RankState], words: Words) -> TableView | None:
+    """What is known of each rank, or None if nothing is; columns without a value are left out."""
+    names = ("rank", "state", "enqueued", "completed", "seq", "op", "step", "exit", "host", "line")
+    body = [
+        (
+            state.rank,
+            state.state,
+            state.last_enqueued,
+            state.last_completed,
+            state.last_seq,
+            state.last_op,
+            state.last_step,
+            state.signal or state.exit_code,
+            state.host,
+            state.line or None,
+        )
+        for state in ranks
+    ]
+    if not body:
+        return None
+    kept = [at for at in range(len(names)) if any(row[at] not in (None, "") for row in body)]
+    header = tuple(words(f"column.{names[at]}") for at in kept)
+    rows = [tuple("" if row[at] is None else plain(str(row[at])) for at in kept) for row in body]
+    return TableView(rows=(header, *rows))
+
+
+def _footer(diagnosis: Diagnosis, words: Words) -> str:
+    took = words("word.took", lines=diagnosis.incident.lines, ms=round(diagnosis.took_ms))
+    if not diagnosis.redactions:
+        return took
+    return words.listing([took, words("word.redacted", count=diagnosis.redactions)])

@@ -1,0 +1,177 @@
+"""What the HTTP API takes and gives, beside the values of `kb.types` it passes on as they are.
+
+Requests are msgspec structs: decoding them is the check. Responses are frozen dataclasses, encoded
+by msgspec in the order of their fields; FastAPI reads the same types for the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from kb.types import (
+    Bilingual,
+    CauseClaim,
+    Claim,
+    ClaimStatus,
+    Diagnosis,
+    Entry,
+    EntryKind,
+    Filters,
+    Fix,
+    Language,
+    Section,
+    Source,
+    Tags,
+)
+
+MAX_CAUSES = 19  # there are no more cause ids
+MAX_LIMIT = 100  # entries a page
+MAX_QUERY = 10_000  # characters; longer text is a log and goes to /v1/diagnose
+MAX_BATCH = 32  # logs in one batch: more are better sent side by side
+VERSION = r"^[0-9][0-9A-Za-z.+-]{0,31}$"
+
+Text = Annotated[str, Meta(min_length=1, pattern=r"\S", description="Log, description, or both.")]
+Top = Annotated[int, Meta(ge=1, le=MAX_CAUSES, description="How many causes to give.")]
+Torch = Annotated[str, Meta(pattern=VERSION, description="torch version, if the log lacks it.")]
+
+
+class DiagnoseRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/diagnose`` as JSON."""
+
+    text: Text
+    lang: Language | None = None
+    top: Top | None = None
+    torch: Torch | None = None
+
+
+class BatchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/diagnose/batch``: independent logs, answered in the same order."""
+
+    items: Annotated[tuple[DiagnoseRequest, ...], Meta(min_length=1, max_length=MAX_BATCH)]
+
+
+class SearchRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/search``."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=r"\S")]
+    filters: Filters = Filters()
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 10
+    lang: Language | None = None
+
+
+class LintRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/lint``: settings, a launch script, a configuration."""
+
+    text: Text
+    lang: Language | None = None
+    torch: Torch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error (RFC 9457). `todo` is the next step; `request_id` finds the request in the logs."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    todo: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchAnswer:
+    """Answer to one item of a batch: a diagnosis or the problem with it."""
+
+    diagnosis: Diagnosis | None
+    problem: Problem | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """Answers in the order of the items."""
+
+    items: tuple[BatchAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySummary:
+    """An entry in a list."""
+
+    id: str
+    kind: EntryKind
+    title: Bilingual
+    project: str
+    url: str
+    date: str
+    status: ClaimStatus
+    causes: tuple[CauseClaim, ...]
+    tags: Tags
+    resolved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDetail:
+    """All of an entry a reader needs: without search chunks and the place it was read from."""
+
+    id: str
+    kind: EntryKind
+    language: str
+    title: Bilingual
+    project: str
+    url: str
+    date: str
+    status: ClaimStatus
+    causes: tuple[CauseClaim, ...]
+    fixes: tuple[Fix, ...]
+    tags: Tags
+    signature: tuple[str, ...]
+    sections: tuple[Section, ...]
+    claims: tuple[Claim, ...]
+    sources: tuple[Source, ...]
+    author: str
+    resolved: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPage:
+    """A page of entries; `next_offset` is None on the last one."""
+
+    items: tuple[EntrySummary, ...]
+    offset: int
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthReport:
+    """Whether the service can answer, and what is wrong if not."""
+
+    ready: bool
+    problems: tuple[str, ...]
+    entries: int
+    cases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    """The process answers."""
+
+    status: str = "ok"
+
+
+def entry_summary(entry: Entry) -> EntrySummary:
+    """The summary of `entry`."""
+    return EntrySummary(
+        **{name: getattr(entry, name) for name in EntrySummary.__dataclass_fields__}
+    )
+
+
+def entry_detail(entry: Entry) -> EntryDetail:
+    """The detail of `entry`."""
+    return EntryDetail(**{name: getattr(entry, name) for name in EntryDetail.__dataclass_fields__})

@@ -1,0 +1,132 @@
+"""A saved HTML page to a document: the article is found, the rest is left."""
+
+from __future__ import annotations
+
+import re
+
+from bs4 import BeautifulSoup, Tag
+
+from ingest.cleaning import iso_date, tidy
+from ingest.html_lines import html_lines
+from ingest.types import Document
+from ingest.wordlists import WordLists
+from kb.errors import InputError
+
+DROPPED = re.compile(
+    "^(?:script|style|noscript|template|svg|iframe|form|button|nav|footer|aside|select|input"
+    "|textarea|dialog|object|canvas|video|audio|img)$"
+)
+MAX_SHARE = 0.5  # of the page's text; an element with more is the article, whatever its class says
+LINK_SHARE = 0.6  # of a block's text inside links, from MIN_LINKS links on: a menu or a list
+MIN_LINKS = 4
+MIN_ARTICLE_SHARE = 0.25  # of the page's text that an <article> must hold to be taken for it
+MAX_CANDIDATES = 3  # articles on a page; a thread has one a post, and all are wanted
+_WORD = re.compile(r"[a-z]+")
+
+
+def read_html(text: str, words: WordLists) -> Document:
+    """The article of a page.
+
+    Raises:
+        InputError: there is no text in it, or it is nested too deep.
+    """
+    soup = BeautifulSoup(text, "html.parser")
+    title, author, date, url = _meta(soup, words)
+    for tag in soup.find_all(DROPPED):
+        tag.decompose()
+    root = soup.body or soup
+    heading = root.find("h1")
+    h1 = heading.get_text(" ", strip=True) if isinstance(heading, Tag) else ""
+    _drop_furniture(root, words)
+    article = _article(root, words)
+    lines = tidy("\n".join(html_lines(article)))
+    if not any(line.strip() for line in lines):
+        raise InputError("holds no text besides menus", todo="save the page after it has loaded")
+    return Document(title=h1 or title, lines=tuple(lines), author=author, date=date, url=url)
+
+
+def _meta(soup: BeautifulSoup, words: WordLists) -> tuple[str, str, str, str]:
+    """Title, author, ISO date and address as the page's head gives them."""
+    title = _content(soup, "og:title") or (soup.title.get_text(strip=True) if soup.title else "")
+    title = words.furniture.title_suffix.sub("", title).strip()
+    author = _content(soup, "author", "article:author", "og:article:author")
+    date = _content(soup, "article:published_time", "datePublished", "date", "publish_date")
+    if not date:
+        stamp = soup.find("time", attrs={"datetime": True})
+        date = str(stamp["datetime"]) if isinstance(stamp, Tag) else ""
+    link = soup.find("link", rel="canonical")
+    url = str(link.get("href") or "") if isinstance(link, Tag) else ""
+    url = url or _content(soup, "og:url")
+    author = "" if author.startswith("http") else author
+    return title, author, iso_date(date), url if url.startswith("http") else ""
+
+
+def _content(soup: BeautifulSoup, *names: str) -> str:
+    for name in names:
+        for attribute in ("property", "name", "itemprop"):
+            tag = soup.find("meta", attrs={attribute: name})
+            if isinstance(tag, Tag) and tag.get("content"):
+                return str(tag["content"]).strip()
+    return ""
+
+
+def _names(tag: Tag) -> str:
+    """Class and id of an element as one lower-case text."""
+    classes = tag.get("class")
+    named = classes if isinstance(classes, list) else [str(classes or "")]
+    return " ".join([*named, str(tag.get("id") or "")]).lower()
+
+
+def _length(tag: Tag) -> int:
+    return sum(len(text.strip()) for text in tag.strings)
+
+
+def _drop_furniture(root: Tag, words: WordLists) -> None:
+    """Remove elements whose class says furniture and blocks that are mostly links."""
+    whole = _length(root)
+    for tag in root.find_all(["div", "section", "ul", "ol", "header", "p", "span", "table", "li"]):
+        if tag.decomposed:
+            continue
+        named = set(_WORD.findall(_names(tag))) & words.furniture.attributes
+        # the share guards pages that put "has-sidebar" or "post-with-comments" on everything
+        if (named and _length(tag) <= MAX_SHARE * whole and not _holds_title(tag)) or _is_link_list(
+            tag
+        ):
+            tag.decompose()
+
+
+def _holds_title(tag: Tag) -> bool:
+    return tag.find("h1") is not None
+
+
+def _is_link_list(tag: Tag) -> bool:
+    links = tag.find_all("a")
+    if len(links) < MIN_LINKS or tag.name in ("p", "span", "li") or tag.find("pre"):
+        return False
+    linked = sum(_length(link) for link in links)
+    return linked > LINK_SHARE * max(1, _length(tag))
+
+
+def _article(root: Tag, words: WordLists) -> Tag:
+    """The element that holds the article, or the whole body where none stands out."""
+    whole = max(1, _length(root))
+
+    def largest(found: list[Tag]) -> Tag | None:
+        best = max(found, key=_length, default=None)
+        return best if best is not None and _length(best) >= MIN_ARTICLE_SHARE * whole else None
+
+    def named(tag: Tag) -> bool:
+        names = _names(tag).split()
+        return any(name in words.furniture.containers for name in names)
+
+    for candidates in (
+        root.find_all(named),
+        root.select('[itemprop="articleBody"]'),
+        root.find_all("article"),
+        root.find_all("main"),
+        root.select('[role="main"]'),
+    ):
+        best = largest(list(candidates))
+        if best is not None and len(candidates) <= MAX_CANDIDATES:
+            return best
+    return root

@@ -1,0 +1,84 @@
+"""Markdown write-ups: front matter, title and lines."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ingest.cleaning import iso_date, read_head, tidy
+from ingest.types import Document
+from ingest.wordlists import WordLists
+from kb.errors import InputError
+
+_FRONT = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
+_TITLE = re.compile(r"^#\s+(\S.*?)\s*#*$")
+_SETEXT = re.compile(r"^(=+|-{3,})\s*$")
+
+
+def read_markdown(text: str, words: WordLists) -> Document:
+    """A Markdown file as a document; title, author, date and url come from its front matter.
+
+    Raises:
+        InputError: the front matter is not YAML.
+    """
+    front = _FRONT.match(text)
+    meta = _meta(front[1]) if front else {}
+    lines = _atx(tidy(text[front.end() :] if front else text))
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    title = ""
+    if filled and (match := _TITLE.match(lines[filled[0]])):
+        title = match[1]
+        head = read_head(["title", *lines[filled[0] + 1 :]], words)
+        lines = lines[filled[0] + 1 :]
+        if head.date or head.author:  # a byline right under the title
+            lines = lines[head.start - 1 :]
+            meta = {"author": head.author, "date": head.date, **meta}
+    return Document(
+        title=_string(meta, "title") or title,
+        lines=tuple(lines),
+        author=_string(meta, "author"),
+        date=iso_date(_string(meta, "date")),
+        url=next((u for n in ("url", "source", "link") if (u := _string(meta, n))), ""),
+        project=_string(meta, "project"),
+    )
+
+
+def _meta(front: str) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(front)
+    except yaml.YAMLError as error:
+        raise InputError(
+            f"the front matter is not YAML: {str(error).splitlines()[0]}", todo="correct it"
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _string(meta: dict[str, Any], name: str) -> str:
+    """A value as text where it is one; a title in two languages gives the Chinese one."""
+    value = meta.get(name)
+    if isinstance(value, dict):
+        value = value.get("zh") or value.get("en")
+    return "" if value is None or isinstance(value, list) else str(value).strip()
+
+
+def _atx(lines: list[str]) -> list[str]:
+    """Underlined headings written with ``#``."""
+    result: list[str] = []
+    inside = False
+    for line in lines:
+        inside ^= line.lstrip().startswith(("```", "~~~"))
+        under = _SETEXT.match(line)
+        plain = result and re.match(r"\w", result[-1]) and len(result[-1]) < 100
+        if under and plain and not inside and (len(result) < 2 or not result[-2].strip()):
+            result[-1] = ("# " if line.startswith("=") else "## ") + result[-1]
+        else:
+            result.append(line)
+    return result
+
+
+def name_title(path: Path) -> str:
+    """A title out of a file's name, for documents that have none."""
+    return re.sub(r"[_-]+", " ", path.name.split(".")[0]).strip() or path.name

@@ -1,0 +1,142 @@
+"""A page saved as plain text to lines of simple Markdown: titles, points and code are found again.
+
+Two layouts are usual: text as a browser copies it (empty lines around titles, points indented)
+and flattened text (no empty lines, every point at the margin, a nested list's parent after a lone
+dash).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ingest.sections import bare_title, role_of
+from ingest.wordlists import WordLists
+
+STRONG_ROLES = frozenset({"symptoms", "causes", "fixes", "practices", "verify"})
+MIN_NUMBERED_ROLES = 2  # numbered lines that tell so many roles are the article's sections
+CODE_INDENT = 4  # spaces; such lines below code go on with it
+_HAN = re.compile("[\u4e00-\u9fff]")
+_COMMENT = re.compile(r"\s*(?:#|//).*$")
+_NUMBERED = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,2}[.、))]?\s*(?=\S)")
+_BULLET = re.compile(r"^(\s*)(?:[-*+•·●▪◦‣–])\s+(?=\S)")
+_LONE_BULLET = re.compile(r"^\s*[-*+•·●▪◦‣]$")
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_ENDS = re.compile(r"[。.!?!?;;::,,、)\]]\s*$")
+_SENTENCE = re.compile(r"[.。]\s*$|\w [a-z]+ [a-z]+ [a-z]+ [a-z]+ [a-z]+ ")
+
+
+def to_markdown(lines: Sequence[str], words: WordLists) -> list[str]:
+    """Lines of simple Markdown for the lines of an article saved as text."""
+    found = _fence_code(_nest(lines), words)
+    numbered = _has_numbered_sections(found, words)
+    result: list[str] = []
+    inside = False
+    for index, line in enumerate(found):
+        if _FENCE.match(line):
+            inside = not inside
+        elif not inside and _is_title(found, index, words, numbered=numbered):
+            line = f"## {bare_title(line)}"  # noqa: PLW2901 - the line as it is written out
+        result.append(line)
+    return result
+
+
+def _nest(lines: Sequence[str]) -> list[str]:
+    """Bullets as ``- ``; the points below a lone dash's line become its steps."""
+    result: list[str] = []
+    parent = False
+    waiting = False
+    for line in lines:
+        if _LONE_BULLET.match(line):
+            waiting = True
+        elif waiting and line.strip():
+            result.append(f"- {line.strip()}")
+            waiting, parent = False, True
+        elif match := _BULLET.match(line):
+            indent = match[1] + ("  " if parent else "")
+            result.append(f"{indent}- {line[match.end() :]}")
+        else:
+            parent = parent and not line.strip()
+            result.append(line)
+    return result
+
+
+def _fence_code(lines: Sequence[str], words: WordLists) -> list[str]:
+    """Fences put around runs of code and program output."""
+    result: list[str] = []
+    block: list[str] = []
+    inside = False
+    for line in lines:
+        if _FENCE.match(line) or inside:
+            result += _fenced(block)
+            block = []
+            inside ^= bool(_FENCE.match(line))
+            result.append(line)
+        elif is_code(line, words) or (block and _goes_on(line)):
+            block.append(line)
+        else:
+            result += _fenced(block)
+            block = []
+            result.append(line)
+    return result + _fenced(block)
+
+
+def _fenced(block: Sequence[str]) -> list[str]:
+    if not block:
+        return []
+    kept = list(block)
+    tail: list[str] = []
+    while kept and not kept[-1].strip():
+        tail.append(kept.pop())
+    margin = min(len(line) - len(line.lstrip()) for line in kept if line.strip())
+    return ["```", *(line[margin:] for line in kept), "```", *tail]
+
+
+def is_code(line: str, words: WordLists) -> bool:
+    """Whether a line is code or program output and not an author's sentence."""
+    if not line.strip() or _BULLET.match(line):
+        return False
+    if words.log_line.search(line[:400]):
+        return not _HAN.search(line) or bool(re.match(r"\s*(?:\[|\d{4}-|Traceback|File )", line))
+    if _HAN.search(_COMMENT.sub("", line)):
+        return False
+    return words.code_line.match(line) is not None and not _SENTENCE.search(line)
+
+
+def _goes_on(line: str) -> bool:
+    if not line.strip():
+        return True
+    return line.startswith(" " * CODE_INDENT) and not _HAN.search(line) and not _BULLET.match(line)
+
+
+def _has_numbered_sections(lines: Sequence[str], words: WordLists) -> bool:
+    roles = {role_of(line, words) for line in lines if _NUMBERED.match(line)}
+    return len(roles & STRONG_ROLES) >= MIN_NUMBERED_ROLES
+
+
+def _is_title(lines: Sequence[str], index: int, words: WordLists, *, numbered: bool) -> bool:
+    """Whether a line is a section's title: by its words, or by standing alone."""
+    line = lines[index]
+    if not line.strip() or line.startswith((" ", "#", "- ", "|", ">")):
+        return False
+    if not any(below.strip() for below in lines[index + 1 :]):
+        return False
+    role = role_of(line, words)
+    if _NUMBERED.match(line):
+        return numbered and role in STRONG_ROLES
+    before = lines[index - 1].strip() if index else ""
+    alone = not before and index + 1 < len(lines) and not lines[index + 1].strip()
+    if _HAN.search(line):
+        return bool(role) or (alone and _could_be_title(line))
+    if role:
+        return not before or bool(_ENDS.search(before)) or before.startswith(("- ", "```", "#"))
+    return alone and _could_be_title(line)
+
+
+def _could_be_title(line: str) -> bool:
+    text = line.strip()
+    if _ENDS.search(text) or re.search(r"[,,。;;|=]", text):
+        return False
+    if _HAN.search(text):
+        return len(text) <= 20
+    return len(text.split()) <= 8 and text[:1].isupper()

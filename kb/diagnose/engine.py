@@ -1,0 +1,94 @@
+"""The engine: from a reading to a ranking of causes. Knows neither languages nor faces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kb.diagnose.cues import CueReader
+from kb.diagnose.model import Ranking, Weights, rank_causes
+from kb.diagnose.signals import Signal, cue_signals, event_signals, fact_signals
+from kb.diagnose.votes import case_votes
+from kb.knowledge import Knowledge
+from kb.types import DiagnosisStatus, Entry, Filters, Hit, LogReading, SearchResult
+
+UNKNOWN_BELOW = 0.22  # a leading cause less likely than this is no answer
+SIMILAR_SHOWN = 5
+SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
+SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
+QUERY_CHARS = 6000
+# Patterns of these kinds mean that distributed communication failed, whatever the words say.
+TROUBLE_KINDS = ("timeout", "cascade")
+HANG_EVENT = "hang"  # event of the cues that say a job hangs or times out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the engine concludes, before it is put into words."""
+
+    status: DiagnosisStatus
+    ranking: Ranking
+    signals: tuple[Signal, ...]
+    hits: tuple[Hit, ...]
+    votes: Mapping[str, float]
+
+
+class Engine:
+    """Weighs a reading; made once from the knowledge and the fitted weights."""
+
+    def __init__(self, knowledge: Knowledge, weights: Weights) -> None:
+        self._knowledge = knowledge
+        self._weights = weights
+        self._cues = CueReader(knowledge.cues)
+
+    def signals(self, reading: LogReading) -> tuple[Signal, ...]:
+        """All signals of a reading: log lines, facts, and the person's words."""
+        hits = self._cues.read(reading.description)
+        return (
+            *event_signals(reading.events, self._knowledge.pattern_by_id),
+            *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
+            *cue_signals(hits),
+        )
+
+    def judge(
+        self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
+    ) -> Verdict:
+        """Rank the causes of `reading`, given the similar entries `found`."""
+        signals = self.signals(reading)
+        votes = case_votes(found.hits, entries)
+        ranking = rank_causes(signals, votes, self._weights)
+        return Verdict(
+            status=self._status(reading, signals, ranking),
+            ranking=ranking,
+            signals=signals,
+            hits=found.hits,
+            votes=votes,
+        )
+
+    def _status(
+        self, reading: LogReading, signals: Sequence[Signal], ranking: Ranking
+    ) -> DiagnosisStatus:
+        if not self._about_timeout(reading, signals):
+            return "no_timeout"
+        return "unknown" if ranking.causes[0].probability < UNKNOWN_BELOW else "diagnosed"
+
+    def _about_timeout(self, reading: LogReading, signals: Sequence[Signal]) -> bool:
+        """Whether the input speaks of a timeout, a hang or failed communication at all."""
+        if reading.incident.has_timeout:
+            return True
+        patterns = self._knowledge.pattern_by_id
+        for signal in signals:
+            pattern = patterns.get(signal.reason_id)
+            if pattern is not None and not signal.denied and pattern.event == HANG_EVENT:
+                return True
+        return any(event.kind in TROUBLE_KINDS for event in reading.events)
+
+
+def query_text(reading: LogReading) -> str:
+    """What to search with: the description first, then the lines that matter."""
+    return f"{reading.description}\n{reading.excerpt}".strip()[:QUERY_CHARS]
+
+
+def search_filters(exclude: Sequence[str] = ()) -> Filters:
+    """Filters for similar entries; `exclude` leaves entries out (an incident's own case)."""
+    return Filters(kinds=SEARCHED_KINDS, exclude_ids=tuple(exclude))

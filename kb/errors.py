@@ -1,0 +1,75 @@
+"""The errors a person meets: each says what was wrong, with which value, and what to do next."""
+
+from __future__ import annotations
+
+
+class KBError(Exception):
+    """Base of all expected failures.
+
+    Attributes:
+        what: what was wrong, naming the value.
+        todo: the next step for the person.
+        code: stable identifier, used as the problem type of the HTTP API.
+        http_status: status code the API answers with.
+        exit_code: exit code of the command line (1 failure, 2 usage).
+    """
+
+    code = "failure"
+    http_status = 500
+    exit_code = 1
+
+    def __init__(self, what: str, *, todo: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return f"{self.what} — {self.todo}" if self.todo else self.what
+
+
+class InputError(KBError):
+    """The input cannot be used: empty, binary, unreadable, too large."""
+
+    code = "bad-input"
+    http_status = 400
+    exit_code = 2
+
+
+class NotFoundError(KBError):
+    """There is nothing under that id."""
+
+    code = "not-found"
+    http_status = 404
+    exit_code = 1
+
+
+class SettingsError(KBError):
+    """A setting (environment variable, option) has a wrong value."""
+
+    code = "bad-setting"
+    exit_code = 2
+
+
+class DataError(KBError):
+    """A file of data/ does not follow its schema."""
+
+    code = "bad-data"
+
+
+class StoreError(KBError):
+    """The database cannot be opened, read or written."""
+
+    code = "store"
+
+
+class SearchIndexError(KBError):
+    """The search index is missing, damaged or was built by something else."""
+
+    code = "index"
+
+
+class MissingExtraError(KBError):
+    """An optional package is needed and not installed."""
+
+    code = "missing-extra"
+    exit_code = 2

@@ -1,0 +1,174 @@
+"""How well retrieval finds what a post was about: ranks, recall, nDCG, with intervals.
+
+A route is anything that scores all documents for all queries; the evaluation knows no index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.embed.base import Embedder
+from kb.errors import InputError
+
+Scores = NDArray[np.float32]
+Route = Callable[[Sequence[str], Sequence[str]], Scores]
+"""Takes queries and documents, returns shape (queries, documents), higher is better."""
+
+SAMPLES = 2000  # bootstrap samples: the interval's ends then move by about 0.002
+SEED = 20240229  # any fixed number: the same run prints the same interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question and the one document it is about.
+
+    `group` is what the results are split by, such as ``zh→en``.
+    """
+
+    id: str
+    text: str
+    group: str
+    relevant: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """Queries and the documents each of them is searched in."""
+
+    queries: tuple[Query, ...]
+    documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A mean over queries with its 95 % bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How one route did on one group of queries."""
+
+    route: str
+    group: str
+    count: int
+    mrr: Measure
+    recall_at_1: Measure
+    recall_at_5: Measure
+    recall_at_10: Measure
+    ndcg_at_10: Measure
+
+
+def load_threads(path: Path) -> Benchmark:
+    """Every thread's post as query, every thread's root cause and fix as document.
+
+    `path` holds one JSON object a line with id, lang, title, query_text, query_log, root_cause
+    and fix. Posts in Chinese, wholly or in part, are the group ``zh→en``.
+
+    Raises:
+        InputError: the file cannot be read or a line lacks a field.
+    """
+    queries, documents = [], []
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        for number, line in enumerate(lines):
+            thread = json.loads(line)
+            title, text, log = thread["title"], thread["query_text"], thread["query_log"]
+            queries.append(
+                Query(
+                    id=thread["id"],
+                    text="\n".join(part for part in (title, text, log) if part),
+                    group="en→en" if thread["lang"] == "en" else "zh→en",
+                    relevant=number,
+                )
+            )
+            documents.append(f"{thread['root_cause']} {thread['fix']}")
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} is not a file of threads: {error!r}") from error
+    return Benchmark(queries=tuple(queries), documents=tuple(documents))
+
+
+def dense(embedder: Embedder) -> Route:
+    """The route that scores by cosine, in [-1, 1]."""
+
+    def score(queries: Sequence[str], documents: Sequence[str]) -> Scores:
+        scores: Scores = embedder.encode_queries(queries) @ embedder.encode_passages(documents).T
+        return scores
+
+    return score
+
+
+def hybrid(*routes: Route) -> Route:
+    """The mean of `routes`, each query's scores stretched to [0, 1] first."""
+
+    def score(queries: Sequence[str], documents: Sequence[str]) -> Scores:
+        parts = [min_max(route(queries, documents)) for route in routes]
+        mean: Scores = np.mean(parts, axis=0, dtype=np.float32)
+        return mean
+
+    return score
+
+
+def min_max(scores: Scores) -> Scores:
+    """Every row stretched to [0, 1]; a row of equal scores says nothing and becomes zeros."""
+    low = scores.min(axis=1, keepdims=True)
+    span = scores.max(axis=1, keepdims=True) - low
+    stretched: Scores = (scores - low) / np.where(span > 0, span, 1)
+    return np.where(span > 0, stretched, 0).astype(np.float32)
+
+
+def ranks(scores: Scores, relevant: Sequence[int]) -> NDArray[np.int64]:
+    """Rank of each query's relevant document, counted from 1; of equal scores the first wins."""
+    rows = np.arange(len(relevant))
+    own = scores[rows, list(relevant)][:, None]
+    before = np.arange(scores.shape[1])[None, :] < np.asarray(relevant)[:, None]
+    ahead = (scores > own) | ((scores == own) & before)
+    return np.asarray(1 + ahead.sum(axis=1), dtype=np.int64)
+
+
+def measure(values: NDArray[np.float64]) -> Measure:
+    """Mean of `values` and the 95 % percentile bootstrap interval over queries."""
+    generator = np.random.default_rng(SEED)
+    picks = generator.integers(0, len(values), size=(SAMPLES, len(values)))
+    low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
+    return Measure(mean=float(values.mean()), low=float(low), high=float(high))
+
+
+def evaluate(benchmark: Benchmark, routes: Mapping[str, Route]) -> list[Result]:
+    """Results of every route on every group, routes in the order given, groups sorted."""
+    texts = [query.text for query in benchmark.queries]
+    relevant = [query.relevant for query in benchmark.queries]
+    groups = np.array([query.group for query in benchmark.queries])
+    results = []
+    for name, route in routes.items():
+        found = ranks(route(texts, benchmark.documents), relevant)
+        results += [
+            _result(name, str(group), found[groups == group]) for group in sorted({*groups})
+        ]
+    return results
+
+
+def _result(route: str, group: str, found: NDArray[np.int64]) -> Result:
+    def recall_at(k: int) -> Measure:
+        return measure((found <= k).astype(np.float64))
+
+    gain = np.where(found <= 10, 1 / np.log2(found + 1), 0.0)
+    return Result(
+        route=route,
+        group=group,
+        count=len(found),
+        mrr=measure(1 / found),
+        recall_at_1=recall_at(1),
+        recall_at_5=recall_at(5),
+        recall_at_10=recall_at(10),
+        ndcg_at_10=measure(gain),
+    )

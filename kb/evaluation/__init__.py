@@ -1,0 +1,1 @@
+"""Measuring quality: retrieval, diagnosis, knowledge; each figure with its interval."""

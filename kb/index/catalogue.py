@@ -1,0 +1,192 @@
+"""What chunk belongs to what entry, and what each entry is tagged with, as arrays.
+
+It answers filters for the vector index and counts facets, without a database query.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.index.base import Numbers
+from kb.store.facets import day_range, fold, no_filter, wanted_values
+from kb.types import Filters
+
+Mask = NDArray[np.bool_]
+FILE = "catalogue.npz"
+Rows = tuple[list[tuple[int, str, int]], list[tuple[int, str, str]], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Catalogue:
+    """Entries in ordinal order and chunks in number order.
+
+    Attributes:
+        ordinals: int64, ascending, one an entry.
+        ids: text, one an entry.
+        days: int32 day numbers, one an entry.
+        numbers: int64 chunk numbers, ascending.
+        owners: int32 position of the chunk's entry, one a chunk.
+        tags: (facet, label), sorted.
+        tag_of: int32 position in `tags`, ascending; with
+        tagged: int32 position of the entry that has the tag.
+    """
+
+    ordinals: Numbers
+    ids: NDArray[np.str_]
+    days: NDArray[np.int32]
+    numbers: Numbers
+    owners: NDArray[np.int32]
+    tags: tuple[tuple[str, str], ...]
+    tag_of: NDArray[np.int32]
+    tagged: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, rows: Rows) -> Catalogue:
+        """Made of `Store.catalogue_rows`."""
+        entries, tags, chunks = rows
+        ordinals = np.array([row[0] for row in entries], dtype=np.int64)
+        labels: dict[tuple[str, str], str] = {}
+        for _, facet, label in tags:
+            key = (facet, fold(label))
+            labels[key] = min(label, labels.get(key, label))
+        names = sorted(labels)
+        position = {name: number for number, name in enumerate(names)}
+        tag_of = np.array([position[f, fold(label)] for _, f, label in tags], dtype=np.int32)
+        tagged = np.searchsorted(ordinals, [row[0] for row in tags]).astype(np.int32)
+        known = np.isin(chunks[:, 1], ordinals)
+        order = np.lexsort((tagged, tag_of))
+        return cls(
+            ordinals=ordinals,
+            ids=np.array([row[1] for row in entries], dtype=np.str_),
+            days=np.array([row[2] for row in entries], dtype=np.int32),
+            numbers=chunks[known, 0],
+            owners=np.searchsorted(ordinals, chunks[known, 1]).astype(np.int32),
+            tags=tuple((facet, labels[facet, folded]) for facet, folded in names),
+            tag_of=tag_of[order],
+            tagged=tagged[order],
+        )
+
+    @cached_property
+    def _positions(self) -> dict[tuple[str, str], int]:
+        return {(facet, fold(label)): number for number, (facet, label) in enumerate(self.tags)}
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        return np.searchsorted(self.tag_of, np.arange(len(self.tags) + 1))
+
+    @cached_property
+    def _all_facets(self) -> dict[str, dict[str, int]]:
+        return self._count(np.ones(len(self.ordinals), dtype=np.bool_))
+
+    def passing(self, filters: Filters) -> Mask | None:
+        """Which entries pass, one truth value an entry; None when all do.
+
+        Raises:
+            InputError: a date of the filter cannot be read.
+        """
+        if no_filter(filters):
+            return None
+        mask = np.ones(len(self.ordinals), dtype=np.bool_)
+        for facet, values in wanted_values(filters):
+            one = np.zeros(len(mask), dtype=np.bool_)
+            for value in values:
+                tag = self._positions.get((facet, value))
+                if tag is not None:
+                    one[self.tagged[self._ends[tag] : self._ends[tag + 1]]] = True
+            mask &= one
+        days = day_range(filters)
+        if days is not None:
+            mask &= (self.days >= days[0]) & (self.days <= days[1])
+        if filters.exclude_ids:
+            mask &= ~np.isin(self.ids, filters.exclude_ids)
+        return mask
+
+    def chunks_of(self, mask: Mask) -> Numbers:
+        """Numbers of the chunks of the entries in `mask`, ascending."""
+        return self.numbers[mask[self.owners]]
+
+    def facets(self, mask: Mask | None) -> dict[str, dict[str, int]]:
+        """How many of the entries have each value, per facet, the most frequent first."""
+        return self._all_facets if mask is None else self._count(mask)
+
+    def owners_of(self, numbers: Numbers) -> NDArray[np.int64]:
+        """Positions of the entries the chunks belong to; -1 for unknown numbers."""
+        if not len(self.numbers):
+            return np.full(len(numbers), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+        return np.where(self.numbers[at] == numbers, self.owners[at], -1).astype(np.int64)
+
+    def with_changes(self, removed: Numbers, added: Catalogue) -> Catalogue:
+        """This catalogue without the entries `removed` (ordinals), with those of `added`."""
+        gone = np.isin(self.ordinals, np.concatenate([removed, added.ordinals]))
+        rows = [_rows(self, ~gone), _rows(added, np.ones(len(added.ordinals), dtype=np.bool_))]
+        chunks = np.concatenate([rows[0][2], rows[1][2]])
+        entries = sorted(rows[0][0] + rows[1][0])
+        tags = sorted(rows[0][1] + rows[1][1])
+        return Catalogue.of((entries, tags, chunks[np.argsort(chunks[:, 0])]))
+
+    def save(self, folder: Path) -> None:
+        """Write it to `folder`."""
+        np.savez(
+            folder / FILE,
+            allow_pickle=False,
+            ordinals=self.ordinals,
+            ids=self.ids,
+            days=self.days,
+            numbers=self.numbers,
+            owners=self.owners,
+            tags=np.frombuffer(json.dumps(self.tags).encode(), dtype=np.uint8),
+            tag_of=self.tag_of,
+            tagged=self.tagged,
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Catalogue:
+        """Read what `save` wrote."""
+        with np.load(folder / FILE, allow_pickle=False) as arrays:
+            return cls(
+                ordinals=arrays["ordinals"],
+                ids=arrays["ids"],
+                days=arrays["days"],
+                numbers=arrays["numbers"],
+                owners=arrays["owners"],
+                tags=tuple((f, label) for f, label in json.loads(arrays["tags"].tobytes())),
+                tag_of=arrays["tag_of"],
+                tagged=arrays["tagged"],
+            )
+
+    def _count(self, mask: Mask) -> dict[str, dict[str, int]]:
+        counted = np.bincount(self.tag_of[mask[self.tagged]], minlength=len(self.tags))
+        facets: dict[str, dict[str, int]] = {}
+        ranked = sorted(
+            zip(self.tags, counted.tolist(), strict=True),
+            key=lambda pair: (pair[0][0], -pair[1], fold(pair[0][1])),
+        )
+        for (facet, label), number in ranked:
+            if number:
+                facets.setdefault(facet, {})[label] = number
+        return facets
+
+
+def _rows(catalogue: Catalogue, keep: Mask) -> Rows:
+    """Back to the rows of the kept entries."""
+    entries = [
+        (int(ordinal), str(name), int(day))
+        for ordinal, name, day in zip(
+            catalogue.ordinals[keep], catalogue.ids[keep], catalogue.days[keep], strict=True
+        )
+    ]
+    kept = keep[catalogue.tagged]
+    tags = [
+        (int(catalogue.ordinals[entry]), *catalogue.tags[tag])
+        for tag, entry in zip(catalogue.tag_of[kept], catalogue.tagged[kept], strict=True)
+    ]
+    mine = keep[catalogue.owners]
+    owners = catalogue.ordinals[catalogue.owners[mine]]
+    return entries, tags, np.column_stack([catalogue.numbers[mine], owners])

@@ -1,0 +1,197 @@
+"""Words with tantivy: tokens cut beforehand, BM25, filters as terms of the same index.
+
+Source: https://docs.rs/tantivy, https://doi.org/10.1561/1500000019 (BM25; k1 = 1.2, b = 0.75)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tantivy
+
+from kb.errors import SearchIndexError
+from kb.index.base import REPAIR, Document, Ranking, Scores, Term
+from kb.store.facets import day_range, no_filter, wanted_values
+from kb.types import Filters
+
+ANALYZER = "cut"
+HEAP_BYTES = 64_000_000  # tantivy writes a segment when this is full; its least is 15 MB
+WRITER_THREADS = 1  # one: the same documents give the same segments, so the same order of ties
+LOCKS = (".tantivy-writer.lock", ".tantivy-meta.lock")
+K1 = 1.2  # tantivy's
+_SEPARATOR = "\x1f"  # between facet and value: in no facet's name
+
+
+@dataclass(frozen=True, eq=False)
+class TantivyIndex:
+    """An opened index as it was when opened; later changes on disk are not seen."""
+
+    schema: Any
+    searcher: Any
+
+    @property
+    def size(self) -> int:
+        """Number of chunks."""
+        return int(self.searcher.num_docs)
+
+    def search(
+        self,
+        terms: Sequence[Term],
+        limit: int,
+        *,
+        field: str = "body",
+        filters: Filters | None = None,
+    ) -> Ranking:
+        """The `limit` best, with the weighted sum of their terms' BM25 (above 0)."""
+        if not terms or limit < 1:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+        query = self._any_of(terms, field)
+        if filters is not None and not no_filter(filters):
+            query = self._filtered(query, filters)
+        return self._run(query, limit)
+
+    def scores(self, terms: Sequence[Term], numbers: Sequence[int]) -> dict[int, float]:
+        """BM25 of the given chunks; those without any term are left out."""
+        if not terms or not numbers:
+            return {}
+        wanted = tantivy.Query.term_set_query(self.schema, "number", [int(n) for n in numbers])
+        query = self._must(self._any_of(terms, "body"), [wanted])
+        found, scores = self._run(query, len(numbers))
+        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+
+    def idf(self, tokens: Iterable[str], *, field: str = "body") -> dict[str, float]:
+        """ln(1 + (n - df + ½) / (df + ½)) of every token, as BM25 has it."""
+        total = self.size
+        found: dict[str, float] = {}
+        for token in tokens:
+            have = self.searcher.doc_freq(field, token)
+            # deleted documents count until their segment is merged, so df may exceed n
+            found[token] = math.log1p(max(0.0, total - have + 0.5) / (have + 0.5))
+        return found
+
+    def _any_of(self, terms: Sequence[Term], field: str) -> Any:  # noqa: ANN401 - untyped
+        query = tantivy.Query
+        return query.boolean_query(
+            [
+                (
+                    tantivy.Occur.Should,
+                    query.boost_query(
+                        query.term_query(self.schema, field, term.token, "freq"), term.weight
+                    ),
+                )
+                for term in terms
+            ]
+        )
+
+    def _must(self, query: Any, conditions: Sequence[Any]) -> Any:  # noqa: ANN401
+        parts = [(tantivy.Occur.Must, query)]
+        parts += [
+            (tantivy.Occur.Must, tantivy.Query.const_score_query(one, 0.0)) for one in conditions
+        ]
+        return tantivy.Query.boolean_query(parts)
+
+    def _filtered(self, query: Any, filters: Filters) -> Any:  # noqa: ANN401
+        conditions = [
+            tantivy.Query.term_set_query(
+                self.schema, "tag", [facet + _SEPARATOR + value for value in values]
+            )
+            for facet, values in wanted_values(filters)
+        ]
+        days = day_range(filters)
+        if days is not None:
+            kind = tantivy.FieldType.Unsigned
+            conditions.append(tantivy.Query.range_query(self.schema, "day", kind, *days))
+        query = self._must(query, conditions)
+        if filters.exclude_ids:
+            unwanted = tantivy.Query.term_set_query(self.schema, "entry", list(filters.exclude_ids))
+            query = tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, unwanted)]
+            )
+        return query
+
+    def _run(self, query: Any, limit: int) -> Ranking:  # noqa: ANN401
+        hits = self.searcher.search(query, limit, count=False).hits
+        addresses = [address for _, address in hits]
+        numbers = np.array(self.searcher.fast_field_values("number", addresses), dtype=np.int64)
+        scores: Scores = np.array([score for score, _ in hits], dtype=np.float32)
+        order = np.lexsort((numbers, -scores))
+        return numbers[order], scores[order]
+
+
+def change(folder: Path, removed: Iterable[int], documents: Iterable[Document]) -> None:
+    """Delete chunks from the index in `folder`, then add documents; both at once.
+
+    The index is made if `folder` is empty. A document replaces one of the same number.
+    """
+    index = _index(folder)
+    writer = index.writer(HEAP_BYTES, WRITER_THREADS)
+    for number in removed:
+        writer.delete_documents_by_term("number", int(number))
+    for document in documents:
+        writer.delete_documents_by_term("number", document.number)
+        writer.add_document(_document(document))
+    writer.commit()
+    writer.wait_merging_threads()
+    for name in LOCKS:
+        (folder / name).unlink(missing_ok=True)
+
+
+def build(folder: Path, documents: Iterable[Document]) -> None:
+    """Write a new index of `documents` (distinct numbers) into `folder`."""
+    writer = _index(folder).writer(HEAP_BYTES, WRITER_THREADS)
+    for document in documents:
+        writer.add_document(_document(document))
+    writer.commit()
+    writer.wait_merging_threads()
+    for name in LOCKS:
+        (folder / name).unlink(missing_ok=True)
+
+
+def load(folder: Path) -> TantivyIndex:
+    """Open the index in `folder`.
+
+    Raises:
+        SearchIndexError: there is none, or it cannot be read.
+    """
+    try:
+        if not tantivy.Index.exists(str(folder)):
+            raise SearchIndexError(f"{folder} holds no word index", todo=REPAIR)
+        index = _index(folder)
+        return TantivyIndex(index.schema, index.searcher())
+    except (ValueError, OSError) as error:
+        raise SearchIndexError(
+            f"{folder}: the words cannot be read: {error}", todo=REPAIR
+        ) from error
+
+
+def _index(folder: Path) -> Any:  # noqa: ANN401 - tantivy is untyped
+    builder = tantivy.SchemaBuilder()
+    builder.add_unsigned_field("number", indexed=True, fast=True)
+    builder.add_unsigned_field("day", indexed=True, fast=True)
+    builder.add_text_field("entry", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("tag", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_text_field("signature", tokenizer_name=ANALYZER, index_option="freq")
+    index = tantivy.Index(builder.build(), path=str(folder))
+    index.register_tokenizer(
+        ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+    )
+    return index
+
+
+def _document(document: Document) -> Any:  # noqa: ANN401
+    made = tantivy.Document()
+    made.add_unsigned("number", document.number)
+    made.add_unsigned("day", document.day)
+    made.add_text("entry", document.entry_id)
+    for facet, value in document.tags:
+        made.add_text("tag", facet + _SEPARATOR + value)
+    made.add_text("body", " ".join(document.body))
+    if document.signature:
+        made.add_text("signature", " ".join(document.signature))
+    return made

@@ -1,0 +1,8 @@
+"""Reading logs: what happened, on which rank, what broke first, and what the numbers say."""
+
+from __future__ import annotations
+
+from kb.logs.reader import LogReader
+from kb.logs.redact import redact
+
+__all__ = ["LogReader", "redact"]

@@ -1,0 +1,152 @@
+"""Ranks the evidence points to, and why, in words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from kb.logs.picture import Picture, Report, number
+from kb.logs.ranks import behind, exit_code
+from kb.types import Bilingual, Culprit, Event
+
+MAX_CULPRITS = 16  # more is no pointer any more
+MAX_SILENT_SHARE = 0.5  # silent ranks are suspects only where they are the exception
+
+
+def find_culprits(picture: Picture) -> tuple[Culprit, ...]:
+    """Suspect ranks, the strongest reason first; each rank once."""
+    found: dict[int, Culprit] = {}
+    for source in (_crashed, _named, _odd_collective, _lagging, _silent):
+        for culprit in source(picture):
+            found.setdefault(culprit.rank, culprit)
+        if found:
+            break
+    return tuple(list(found.values())[:MAX_CULPRITS])
+
+
+def _crashed(picture: Picture) -> Iterator[Culprit]:
+    error = picture.first_error
+    event = picture.first_error_event
+    if error is not None and error.rank is not None and event is not None and _local(event):
+        yield Culprit(
+            rank=error.rank,
+            reason=Bilingual(
+                zh=f"第一个不是连带反应的错误（{error.kind}）出现在该卡",
+                en=f"the first error that is no consequence ({error.kind}) is on this rank",
+            ),
+            line=error.line,
+        )
+    for item in picture.events:
+        code = exit_code(item)
+        if item.rank is not None and code is not None and code < 0 and code not in (-6, -15):
+            yield Culprit(
+                rank=item.rank,
+                reason=Bilingual(zh=f"进程退出码 {code}", en=f"the process ended with code {code}"),
+                line=item.line,
+            )
+
+
+# Errors every rank meets at once say nothing about the rank that printed one first.
+_SHARED = frozenset(
+    {"mismatch_detected", "store_connect", "rendezvous_failed", "nccl_system_error", "gloo_full_mesh"}
+)
+
+
+def _local(event: Event) -> bool:
+    return event.event not in _SHARED
+
+
+def _named(picture: Picture) -> Iterator[Culprit]:
+    """Ranks other ranks name: monitored barrier's roll call, a closed connection."""
+    for event in picture.of("monitored_barrier"):
+        for text in event.fields.get("peers", "").split(","):
+            if text.strip().isdigit():
+                yield Culprit(
+                    rank=int(text),
+                    reason=Bilingual(zh="没有到达 monitoredBarrier", en="did not reach the monitored barrier"),
+                    line=event.line,
+                )
+    if not picture.of("monitored_barrier"):
+        waiters = Counter(event.fields.get("peer", "") for event in picture.of("barrier_waiter"))
+        for peer in sorted(waiters):
+            if peer.isdigit():
+                event = picture.of("barrier_waiter")[0]
+                yield Culprit(
+                    rank=int(peer),
+                    reason=Bilingual(zh="其他卡在屏障处等它", en="others wait for it at the barrier"),
+                    line=event.line,
+                )
+    closed = Counter(
+        peer
+        for event in picture.of("peer_closed")
+        if (peer := number(event.fields.get("peer"))) is not None
+    )
+    if len(closed) == 1:
+        rank = next(iter(closed))
+        event = next(e for e in picture.of("peer_closed") if number(e.fields.get("peer")) == rank)
+        yield Culprit(
+            rank=rank,
+            reason=Bilingual(
+                zh="只有它的连接被关闭：进程已退出",
+                en="only its connection closed: its process ended",
+            ),
+            line=event.line,
+        )
+
+
+def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
+    """Pairs (odd one, usual one) with one process group and number but another op or size."""
+    groups: dict[tuple[str, int], list[Report]] = defaultdict(list)
+    for report in picture.reports:
+        if report.seq is not None and report.op and report.rank is not None:
+            groups[report.process_group, report.seq].append(report)
+    pairs: list[tuple[Report, Report]] = []
+    for key in sorted(groups):
+        kinds = Counter((r.op, r.numel_in) for r in groups[key])
+        if len(kinds) < 2 or any(size is None for _, size in kinds):
+            continue
+        usual = min(kinds, key=lambda kind: (-kinds[kind], kind[0], kind[1] or 0))
+        plain = next(r for r in groups[key] if (r.op, r.numel_in) == usual)
+        pairs += [(r, plain) for r in groups[key] if (r.op, r.numel_in) != usual]
+    return pairs
+
+
+def _odd_collective(picture: Picture) -> Iterator[Culprit]:
+    for odd, usual in odd_reports(picture):
+        if odd.rank is None:
+            continue
+        yield Culprit(
+            rank=odd.rank,
+            reason=Bilingual(
+                zh=f"序号 {odd.seq} 处是 {odd.op}({odd.numel_in})，其他卡是 {usual.op}({usual.numel_in})",
+                en=f"at number {odd.seq} it runs {odd.op}({odd.numel_in}), others {usual.op}({usual.numel_in})",
+            ),
+            line=odd.line,
+        )
+
+
+def _lagging(picture: Picture) -> Iterator[Culprit]:
+    slow = behind(picture)
+    for rank in sorted(slow):
+        yield Culprit(
+            rank=rank,
+            reason=Bilingual(
+                zh="在同一进程组里进度落后于其他卡", en="behind the others in the same process group"
+            ),
+            line=slow[rank].line,
+        )
+
+
+def _silent(picture: Picture) -> Iterator[Culprit]:
+    world = len(picture.silent) + len(picture.reporting)
+    if not picture.silent or len(picture.silent) > MAX_SILENT_SHARE * world:
+        return
+    main = picture.main
+    for rank in picture.silent:
+        yield Culprit(
+            rank=rank,
+            reason=Bilingual(
+                zh="其他卡都报告超时，只有它没有", en="the others report the timeout, it does not"
+            ),
+            line=main.line if main else 0,
+        )

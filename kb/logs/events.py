@@ -1,0 +1,179 @@
+"""Hits become events: captures, rank, host, time; repeats are counted, not kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from kb.logs import clock, prefix
+from kb.logs.redact import redact
+from kb.types import Event, Pattern
+
+WINDOW = 2048  # bytes looked at on both sides of a hit: longer lines are cut
+TEXT_CHARS = 400  # of an event's text
+FIELD_CHARS = 300
+REPEAT_LINES = 500  # the same event further away is a new one: another wave, another attempt
+EVENTS_A_PATTERN = 2000  # kept a pattern: 1,000 ranks, two waves
+EVENTS_ALL = 20_000
+FLOOD = 2000  # hits of one pattern after which lines are told apart by rank and place alone
+FLOOD_LINES = 5000  # one line a rank and stretch of so many lines is read in a flood
+MATCHES_A_LINE = 8  # interleaved prints put several reports on one line
+# Numbers that differ between two reports of the same happening.
+VOLATILE = frozenset({"ran_ms", "clock", "msg", "pid", "rate", "addr"})
+
+
+@dataclass(slots=True)
+class _Kept:
+    """An event with its count and the last line it stood on."""
+
+    event: Event
+    count: int
+    last_line: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """All events of one reading, bounded in number."""
+
+    patterns: Sequence[Pattern]
+    noise: Sequence[re.Pattern[str]]
+    redactions: int = 0
+    total: int = 0
+    _captures: list[re.Pattern[str] | None] = field(default_factory=list)
+    _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
+    _done: list[_Kept] = field(default_factory=list)
+    _seen: dict[tuple[str, int], int] = field(default_factory=dict)
+    _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
+    _sizes: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._captures = [
+            re.compile(p.capture, re.IGNORECASE if p.ignore_case else 0) if p.capture else None
+            for p in self.patterns
+        ]
+
+    def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> None:
+        """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`."""
+        seen = self._seen.get((file, number), 0) + 1
+        self._seen[file, number] = seen
+        if seen > FLOOD:
+            key = (file, number, prefix.quick_rank(raw), line // FLOOD_LINES)
+            if key in self._flood:
+                self.total += 1
+                return
+            self._flood.add(key)
+        for event in self._read(number, raw, line, file, rank):
+            self._keep(number, event)
+
+    def events(self) -> tuple[Event, ...]:
+        """Everything kept, in the order of the input; ties by pattern."""
+        order = {pattern.id: place for place, pattern in enumerate(self.patterns)}
+        kept = [*self._done, *self._kept.values()]
+        events = [replace(item.event, count=item.count) for item in kept]
+        files = {name: place for place, name in enumerate(dict.fromkeys(e.file for e in events))}
+        return tuple(
+            sorted(events, key=lambda e: (files[e.file], e.line, order[e.pattern_id], e.text))
+        )
+
+    def _read(
+        self, number: int, raw: bytes, line: int, file: str, rank: int | None
+    ) -> Iterator[Event]:
+        pattern = self.patterns[number]
+        text = decode(raw)
+        if pattern.kind in ("root", "timeout", "cascade") and any(
+            expression.search(text) for expression in self.noise
+        ):
+            return
+        capture = self._captures[number]
+        if capture is None:
+            yield self._event(pattern, text, 0, {}, line, file, rank)
+            return
+        found = 0
+        end = 0
+        for match in capture.finditer(text):
+            fields = {k: v.strip()[:FIELD_CHARS] for k, v in match.groupdict().items() if v}
+            front = text[end : match.start()] if found else text[: match.start()]
+            yield self._event(pattern, text, match.start(), fields, line, file, rank, front)
+            end = match.end()
+            found += 1
+            if found == MATCHES_A_LINE:
+                break
+        if not found:
+            yield self._event(pattern, text, 0, {}, line, file, rank)
+
+    def _event(  # noqa: PLR0913 - the parts of one event
+        self,
+        pattern: Pattern,
+        text: str,
+        start: int,
+        fields: dict[str, str],
+        line: int,
+        file: str,
+        rank: int | None,
+        front: str | None = None,
+    ) -> Event:
+        front = text if front is None else front
+        who = prefix.origin(front if start else text)
+        number = fields.pop("rank", None)
+        if number is not None and number.isdigit() and int(number) < prefix.MAX_RANK:
+            rank = int(number)
+        elif who.rank is not None:
+            rank = who.rank
+        when = clock.moment(text)
+        if when is not None:
+            fields["clock"] = when.text
+        shown, count = redact(cut(text, start))
+        self.redactions += count
+        if count:
+            fields = {key: redact(value)[0] for key, value in fields.items()}
+        return Event(
+            pattern_id=pattern.id,
+            kind=pattern.kind,
+            event=pattern.event,
+            line=line,
+            text=shown,
+            file=file,
+            rank=rank,
+            host=who.host,
+            process_group=fields.pop("pg", ""),
+            time_s=when.seconds if when else None,
+            fields=fields,
+        )
+
+    def _keep(self, number: int, event: Event) -> None:
+        self.total += 1
+        stable = tuple(sorted((k, v) for k, v in event.fields.items() if k not in VOLATILE))
+        key = (event.file, event.pattern_id, event.rank, event.host, event.process_group, stable)
+        kept = self._kept.get(key)
+        if kept is not None and event.line - kept.last_line <= REPEAT_LINES:
+            if event.line > kept.last_line:
+                kept.count += 1
+                kept.last_line = event.line
+            return
+        size = self._sizes.get(number, 0)
+        if size >= EVENTS_A_PATTERN or len(self._done) + len(self._kept) >= EVENTS_ALL:
+            return
+        if kept is not None:
+            self._done.append(kept)
+        self._sizes[number] = size + 1
+        self._kept[key] = _Kept(event, 1, event.line)
+
+
+def decode(raw: bytes) -> str:
+    """A line's text: UTF-8, else GB18030, else with replacement characters."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    try:
+        return raw.decode("gb18030")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace")
+
+
+def cut(text: str, start: int) -> str:
+    """At most `TEXT_CHARS` of a line, from its front where the hit is near, else from the hit."""
+    if len(text) <= TEXT_CHARS or start < TEXT_CHARS // 2:
+        return text[:TEXT_CHARS].strip()
+    return text[start : start + TEXT_CHARS].strip()

@@ -1,0 +1,282 @@
+"""Flight-recorder dumps of a job: which ranks are at fault and in which way.
+
+`read_dumps` reads files (kb/logs/flight_read.py), lays them side by side (flight_table.py) and asks
+the rules (flight_rules.py) from proof to hint: a mismatch is proven; a number that a peer finished
+and this rank did not is proof of its device; a member without a dump, ranks that stopped issuing
+and a circle are read off who waits for whom; a group that stands still is the weakest.
+Two faults of the same kind are both named; of different kinds the stronger proof counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from kb.errors import InputError
+from kb.logs.flight_read import Dump, Entry, GroupKey, read_dump, version_pair
+from kb.logs.flight_rules import (
+    Finding,
+    find_cpu_stall,
+    find_desync,
+    find_gpu_stall,
+    find_mismatch,
+    find_missing,
+    find_still_group,
+    find_straggler,
+)
+from kb.logs.flight_table import Table, build_table
+from kb.logs.reasons import reason
+from kb.types import Bilingual, Culprit, Fact, RankState
+
+FaultType = Literal[
+    "gpu_stall", "cpu_stall", "desync", "mismatch", "straggler", "missing_rank", "unknown"
+]
+MAX_FILES = 65_536  # one a rank; the largest jobs have some ten thousand
+
+_RULES: tuple[Callable[[Table], Finding | None], ...] = (
+    find_mismatch,
+    find_gpu_stall,
+    find_missing,
+    find_cpu_stall,
+    find_desync,
+    find_still_group,
+)
+_FACTS = {
+    "gpu_stall": "fr_pending_more",
+    "cpu_stall": "fr_behind",
+    "missing": "fr_rank_missing",
+    "desync": "fr_wait_cycle",
+    "straggler": "fr_straggler",
+    "straggler_now": "fr_behind",
+    "still_group": "fr_group_still",
+    "mismatch": "fr_mismatch_op",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpReading:
+    """What the dumps say.
+
+    Attributes:
+        present, absent: ranks with a usable dump, and ranks the groups name that have none.
+        ranks: state of each rank in the group of the fault.
+        culprits: ranks at fault with the reason, ascending.
+        suspects: ranks among which the fault is, where the dumps cannot tell them apart.
+        fault_type: see the rules of kb/logs/flight_rules.py.
+        mismatch_kind: ``op``, ``size`` or ``dtype``; empty without a mismatch.
+        backend, op, seq, numel_in, numel_out, timeout_ms, process_group: of the collective the
+            fault shows in, read off the lowest rank that has it.
+        versions: ``nccl`` and ``flight_recorder`` (the newest format seen).
+        facts: derived statements, see `Fact`; `detail` says with which numbers.
+        problems: why files were refused, one sentence each.
+    """
+
+    present: tuple[int, ...]
+    absent: tuple[int, ...]
+    ranks: tuple[RankState, ...]
+    culprits: tuple[Culprit, ...]
+    suspects: tuple[int, ...]
+    fault_type: FaultType
+    mismatch_kind: str
+    backend: str
+    op: str
+    seq: int | None
+    numel_in: int | None
+    numel_out: int | None
+    timeout_ms: int | None
+    process_group: str
+    versions: dict[str, str]
+    facts: tuple[Fact, ...]
+    problems: tuple[str, ...]
+
+
+def read_dumps(folder_or_files: Sequence[Path]) -> DumpReading:
+    """Read dumps, all files of a folder or the files named, one a rank.
+
+    A file that cannot be used is named in `problems` and the others are read; of two files of one
+    rank the later name counts.
+
+    Raises:
+        InputError: no file could be used; the message is the first file's.
+    """
+    files: list[Path] = []
+    for path in folder_or_files:
+        files += sorted(item for item in path.iterdir() if item.is_file()) if path.is_dir() else []
+        files += [] if path.is_dir() else [path]
+    dumps: dict[int, Dump] = {}
+    problems: list[str] = []
+    for path in files[:MAX_FILES]:
+        try:
+            dump = read_dump(path)
+        except InputError as error:
+            problems.append(str(error))
+            continue
+        dumps[dump.rank] = dump
+    if not dumps:
+        first = problems[0] if problems else "there is no file to read"
+        raise InputError(
+            f"no flight-recorder dump could be used: {first}",
+            todo="pass the folder the recorder wrote, one file a rank",
+        )
+    return analyse(list(dumps.values()), problems=problems)
+
+
+def analyse(dumps: Sequence[Dump], *, problems: Sequence[str] = ()) -> DumpReading:
+    """Judge dumps that were read, at most one a rank."""
+    table = build_table(dumps)
+    slow = find_straggler(table)
+    finding = next((found for rule in _RULES if (found := rule(table)) is not None), slow)
+    if finding is not None and finding.rule == "gpu_stall":
+        finding = _with_stopped_hosts(finding, table)
+    if finding is not None and finding.rule == "cpu_stall" and slow and finding.ranks == slow.ranks:
+        rank = slow.ranks[0]
+        both = {rank: {**finding.values[rank], **slow.values[rank]}}
+        finding = replace(finding, rule="straggler_now", fault_type="straggler", values=both)
+    return _reading(dumps, table, finding, slow, problems)
+
+
+def _with_stopped_hosts(finding: Finding, table: Table) -> Finding:
+    """Also name ranks whose host stopped: a device error may strike before anything is pending."""
+    stopped = find_cpu_stall(table)
+    more = set(stopped.ranks) - set(finding.ranks) if stopped else set()
+    if stopped is None or not more:
+        return finding
+    return replace(
+        finding,
+        ranks=tuple(sorted((*finding.ranks, *more))),
+        values=finding.values
+        | {rank: {"rule": "cpu_stall"} | stopped.values[rank] for rank in more},
+    )
+
+
+def _reason(finding: Finding, rank: int) -> Bilingual:
+    values = finding.values[rank]
+    return reason(str(values.get("rule", finding.rule)), values)
+
+
+def _reading(
+    dumps: Sequence[Dump],
+    table: Table,
+    finding: Finding | None,
+    slow: Finding | None,
+    problems: Sequence[str],
+) -> DumpReading:
+    entry = _shown_entry(table, finding)
+    fault: FaultType = finding.fault_type if finding else "unknown"  # type: ignore[assignment]
+    culprits: tuple[Culprit, ...] = ()
+    if finding is not None:
+        culprits = tuple(
+            Culprit(rank=rank, reason=_reason(finding, rank)) for rank in finding.ranks
+        )
+    newest = max((dump.version for dump in dumps), key=version_pair)
+    library = next((dump.library for dump in dumps if dump.library), "")
+    return DumpReading(
+        present=table.ranks,
+        absent=tuple(rank for rank in table.world if rank not in table.pending),
+        ranks=tuple(_rank_state(table, rank, entry, finding) for rank in table.world),
+        culprits=culprits,
+        suspects=finding.suspects if finding else (),
+        fault_type=fault,
+        mismatch_kind=finding.mismatch if finding else "",
+        backend=entry.backend if entry else "",
+        op=entry.op if entry else "",
+        seq=entry.seq if entry else None,
+        numel_in=entry.numel_in if entry else None,
+        numel_out=entry.numel_out if entry else None,
+        timeout_ms=entry.timeout_ms if entry else None,
+        process_group=str(entry.group) if entry else "",
+        versions={"flight_recorder": newest} | ({"nccl": library} if library else {}),
+        facts=tuple(_facts(table, finding, slow, entry)),
+        problems=tuple(problems),
+    )
+
+
+def _shown_entry(table: Table, finding: Finding | None) -> Entry | None:
+    """The entry of the collective the fault shows in, or the oldest pending one."""
+    if finding is not None and finding.op in table.matched:
+        entries = table.matched[finding.op]
+        waiting = [rank for rank in sorted(entries) if not entries[rank].done]
+        return entries[waiting[0] if waiting else min(entries)]
+    pending = [entry for rank in table.ranks for entry in table.pending[rank]]
+    return min(pending, key=lambda entry: (entry.created_ns, entry.record), default=None)
+
+
+def _rank_state(table: Table, rank: int, shown: Entry | None, finding: Finding | None) -> RankState:
+    if rank not in table.pending:
+        return RankState(rank=rank, state="missing")
+    blocker = table.blocker(rank) or next(iter(table.pending[rank]), None)
+    group = shown.group if shown else (blocker.group if blocker else GroupKey(name=""))
+    last = _last_entry(table, rank, group)
+    state = "waiting" if blocker else "idle"
+    if finding is not None and rank in finding.ranks:
+        state = "culprit"
+    return RankState(
+        rank=rank,
+        state=state,
+        process_group=str(group) if group.name else "",
+        last_enqueued=table.enqueued.get((rank, group)),
+        last_completed=table.done.get((rank, group)),
+        last_seq=blocker.seq if blocker else (last.seq if last else None),
+        last_op=blocker.op if blocker else (last.op if last else ""),
+        numel_in=blocker.numel_in if blocker else None,
+        numel_out=blocker.numel_out if blocker else None,
+    )
+
+
+def _last_entry(table: Table, rank: int, group: GroupKey) -> Entry | None:
+    seq = table.enqueued.get((rank, group))
+    return table.matched.get((group, seq), {}).get(rank) if seq is not None else None
+
+
+def _facts(
+    table: Table, finding: Finding | None, slow: Finding | None, entry: Entry | None
+) -> list[Fact]:
+    facts: list[Fact] = []
+    absent = [rank for rank in table.world if rank not in table.pending]
+    if absent:
+        facts.append(Fact(name="fr_dumps_incomplete", detail=f"no dump of rank {_ranks(absent)}"))
+    if finding is not None:
+        facts += _finding_facts(table, finding, entry)
+    if slow is not None and finding is not slow:
+        values = slow.values[slow.ranks[0]]
+        detail = f"rank {_ranks(slow.ranks)} came last to {values['last']} of {values['of']}"
+        facts.append(Fact(name="fr_straggler", detail=detail))
+    if entry is not None and entry.numel_in <= 1 and not entry.p2p and not entry.done:
+        detail = f"{entry.op} of {entry.numel_in} elements"
+        facts.append(Fact(name="fr_tiny_collective", detail=detail))
+    if not any(table.pending.values()):
+        facts.append(Fact(name="fr_nothing_pending", detail="every recorded operation is finished"))
+    return facts
+
+
+def _finding_facts(table: Table, finding: Finding, entry: Entry | None) -> list[Fact]:
+    named = _ranks(finding.ranks or finding.suspects)
+    where = f"{entry.op} {entry.seq} in {entry.group}" if entry else ""
+    name = _FACTS[finding.rule]
+    if finding.rule == "mismatch":
+        name = f"fr_mismatch_{finding.mismatch}"
+    elif finding.op is not None and len(table.matched[finding.op]) == len(table.world):
+        name = "fr_all_same_collective" if finding.rule == "still_group" else name
+    facts = [Fact(name=name, detail=f"rank {named}: {where} {finding.detail}".rstrip())]
+    idle = [rank for rank in finding.ranks if table.pending.get(rank) == ()]
+    if idle and finding.fault_type in ("cpu_stall", "straggler"):
+        facts.append(Fact(name="fr_no_entries", detail=f"nothing pending on rank {_ranks(idle)}"))
+    for rank in finding.ranks:
+        frame = _last_frame(table, rank)
+        if frame:
+            facts.append(Fact(name="fr_last_call", detail=f"rank {rank}: {frame}"))
+    return facts
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    shown = ", ".join(str(rank) for rank in ranks[:16])
+    return f"{shown}, ..." if len(ranks) > 16 else shown
+
+
+def _last_frame(table: Table, rank: int) -> str:
+    """Where in the user's code a rank issued its last recorded operation."""
+    own = [entries[rank] for entries in table.matched.values() if rank in entries]
+    last = max(own, key=lambda entry: entry.record, default=None)
+    return last.frame if last else ""

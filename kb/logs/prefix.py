@@ -1,0 +1,111 @@
+"""Who printed a line: rank and host from the line's front or from the file's name."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_RANK = 1_000_000  # a larger number is a job or process id
+FRONT_CHARS = 300  # launchers, time stamps and loggers together stay below this
+
+# Most certain first: the program's own word, then the launcher's, then the loggers'.
+_RANK = (
+    re.compile(r"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]"),
+    re.compile(r"\[(?:default|trainer|worker|actor)_?(\d{1,6})(?:\|\d+)?\] ?:"),
+    re.compile(r"^\s{0,8}(\d{1,5}): "),  # srun --label
+    re.compile(r"\[\d+,(\d{1,6})\]<std(?:out|err|diag)>"),  # mpirun --tag-output
+    re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}(\d{1,6})\b"),
+    re.compile(r"\[(?:[^\]]{0,60} )?TP(\d{1,4})(?: [A-Z]{2}\d+)*\]"),  # SGLang
+    re.compile(r"\((?:Vllm)?Worker_TP(\d{1,4})[_ ]"),
+    re.compile(r"\[pod/[\w.-]*?-(\d{1,5})(?:/[\w.-]+)?\]"),  # kubectl logs --prefix
+)
+_RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]|\[default(\d{1,6})\]")
+_HOST = (
+    re.compile(r"\bip=([0-9a-fA-F.:]{7,45})\)"),  # Ray
+    re.compile(r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[\d+\]"),  # NCCL
+    re.compile(r"^[\d-]{10}[T ][\d:.]+Z? ([\w.-]{2,80}) >> "),
+    re.compile(r"\[pod/([\w.-]{2,80})"),
+)
+_NCCL_DEVICE = re.compile(r":\d+:\d+ \[(\d{1,3})\]")
+
+_FILE_RANK = re.compile(r"(?:^|[^a-z])(?:global_?)?rank[_=.-]?(\d{1,6})(?=\D|$)", re.IGNORECASE)
+_ELASTIC = re.compile(r"attempt_\d+/(\d{1,6})/(?:stderr|stdout)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{1,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Rank and host a line names; None and empty where it names none."""
+
+    rank: int | None
+    host: str
+
+
+def origin(front: str) -> Origin:
+    """Read rank and host off the front of a line."""
+    return Origin(_first_rank(front[-FRONT_CHARS:]), host(front))
+
+
+def _first_rank(front: str) -> int | None:
+    for expression in _RANK:
+        for match in expression.finditer(front):
+            pass_value = int(match[1])
+            if pass_value < MAX_RANK:
+                return pass_value
+    return None
+
+
+def host(front: str) -> str:
+    """The host a line's front names, or nothing."""
+    for expression in _HOST:
+        if match := expression.search(front[:FRONT_CHARS]):
+            return match[1]
+    return ""
+
+
+def nccl_device(front: str) -> int | None:
+    """The CUDA device NCCL prints in brackets (``host:pid:tid [2]``): the rank on one node."""
+    match = _NCCL_DEVICE.search(front[:FRONT_CHARS])
+    return int(match[1]) if match else None
+
+
+def quick_rank(line: bytes) -> bytes:
+    """The rank as printed, for telling flood lines apart without reading them whole."""
+    match = _RANK_BYTES.search(line)
+    return (match[1] or match[2]) if match else b""
+
+
+def file_ranks(paths: Sequence[Path]) -> dict[Path, int]:
+    """Ranks the files' names tell: ``rank_3.log``, ``attempt_0/3/stderr.log``, ``job_3.out``.
+
+    A bare number counts only where the files of one folder differ in nothing but that number and
+    the numbers run from 0 or 1 without large gaps.
+    """
+    ranks: dict[Path, int] = {}
+    unsure: dict[tuple[str, ...], list[tuple[int, Path]]] = defaultdict(list)
+    for path in paths:
+        match = _ELASTIC.search(path.as_posix()) or _last(_FILE_RANK, path.name)
+        if match is None:
+            match = _last(_FILE_RANK, path.parent.name)
+        if match is not None:
+            ranks[path] = int(match[1])
+            continue
+        for number in _NUMBER.finditer(path.name):
+            shape = (str(path.parent), path.name[: number.start()], path.name[number.end() :])
+            unsure[shape].append((int(number[0]), path))
+    for members in unsure.values():
+        numbers = sorted({number for number, _ in members})
+        if len(members) > 1 and numbers[0] <= 1 and numbers[-1] < 2 * len(numbers) + 1:
+            for number, path in members:
+                ranks.setdefault(path, number)
+    return ranks
+
+
+def _last(expression: re.Pattern[str], text: str) -> re.Match[str] | None:
+    match = None
+    for match in expression.finditer(text):  # noqa: B007 - the last one counts
+        pass
+    return match

@@ -1,0 +1,202 @@
+"""`LogReader`: from any input to one `LogReading`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kb.errors import InputError
+from kb.logs import excerpt, prose
+from kb.logs.blocks import Block, blocks
+from kb.logs.events import WINDOW, Tally
+from kb.logs.incident import build_incident
+from kb.logs.timeline import meanings
+from kb.logs.prefix import file_ranks
+from kb.logs.redact import redact
+from kb.logs.scan import ONCE_A_BLOCK, Hit, Scanner
+from kb.logs.source import Source, files_under, from_bytes, from_path, from_stream, from_text
+from kb.types import LogReading, Pattern
+
+HEAD_BYTES = 256 * 1024  # read in full: settings, versions and transports are printed at the start
+NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the stage
+NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
+NEAR_LINES = 2000  # failures closer than this share a neighbourhood
+DESCRIPTION_BYTES = 128 * 1024  # a person's words stand at the start or there are none
+
+
+@dataclass(slots=True)
+class _Pass:
+    """State of reading one input: what was found, how much was read."""
+
+    tally: Tally
+    lines: int = 0
+    size: int = 0
+    near: int = 0
+    head: str = ""
+    output_lines: set[int] = field(default_factory=set)
+
+
+class LogReader:
+    """Reads logs with a set of patterns; make one and use it for many inputs, one at a time.
+
+    Args:
+        patterns: what to look for; those of scope `text` are left out.
+        cache: folder for the compiled patterns; None compiles anew.
+        max_line: bytes after which a line is cut around what was found in it.
+    """
+
+    def __init__(
+        self, patterns: Sequence[Pattern], *, cache: Path | None, max_line: int = 64 * 1024
+    ) -> None:
+        self._noise = tuple(
+            re.compile(p.regex, re.IGNORECASE if p.ignore_case else 0)
+            for p in patterns
+            if p.kind == "noise" and p.scope != "text"
+        )
+        chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
+        self.patterns = tuple(chosen)
+        self._full = Scanner(chosen, once_a_block=False, cache=cache)
+        self._main = Scanner(chosen, once_a_block=True, cache=cache)
+        self._window = min(WINDOW, max_line)
+        self._means = meanings(chosen)
+
+    def read_text(self, text: str) -> LogReading:
+        """Read pasted text, a person's words and program output mixed."""
+        return self._read([from_text(text)])
+
+    def read_bytes(self, data: bytes, name: str = "") -> LogReading:
+        """Read the bytes of a log, compressed or in another encoding too."""
+        return self._read([from_bytes(data, name)])
+
+    def read_paths(self, paths: Sequence[Path]) -> LogReading:
+        """Read files and folders as the logs of one run.
+
+        In a folder, files that are no logs are passed over; a file named itself must be one.
+        """
+        files = files_under(paths)
+        ranks = file_ranks(files)
+        named = {path for path in paths if not path.is_dir()}
+        return self._read(
+            [from_path(path, ranks.get(path)) for path in files],
+            needed=frozenset(str(path) for path in named),
+        )
+
+    def read_stream(self, chunks: Iterable[bytes]) -> LogReading:
+        """Read a stream of any length in constant memory."""
+        return self._read([from_stream(chunks)])
+
+    def _read(self, sources: Sequence[Source], needed: frozenset[str] | None = None) -> LogReading:
+        state = _Pass(Tally(self.patterns, self._noise))
+        refused: list[InputError] = []
+        several = len(sources) > 1
+        for source in sources:
+            try:
+                self._read_source(source, state, source.name if several else "")
+            except InputError as error:
+                if needed is None or source.name in needed:
+                    raise
+                refused.append(error)
+        if refused and len(refused) == len(sources):
+            raise refused[0]
+        return self._reading(state)
+
+    def _reading(self, state: _Pass) -> LogReading:
+        events = state.tally.events()
+        incident = build_incident(
+            events, means=self._means, lines=state.lines, size=state.size
+        )
+        words, count = redact(prose.description(state.head, skip=frozenset(state.output_lines)))
+        return LogReading(
+            incident=incident,
+            events=events,
+            description=words,
+            excerpt=excerpt.excerpt(events, incident),
+            redactions=state.tally.redactions + count,
+        )
+
+    def _read_source(self, source: Source, state: _Pass, file: str) -> None:
+        before = b""
+        near_until = 0
+        offset = 0
+        lines = 0
+        first = not state.head
+        for block in blocks(source.chunks()):
+            if first and not offset:
+                state.head = block.data[:DESCRIPTION_BYTES].decode("utf-8", "replace")
+            whole = offset < HEAD_BYTES
+            hits = (self._full if whole else self._main).scan(block.data)
+            if hits:
+                found = self._add(block, hits, state, file, source.rank)
+                if not whole and found and found > near_until and state.near < NEAR_TIMES:
+                    near_until = found + NEAR_LINES
+                    state.near += 1
+                    self._near(before, block, found, state, file, source.rank)
+            offset += len(block.data)
+            before = block.data[-NEAR_BYTES:]
+            lines = block.first_line - 1 + block.newlines
+            if block.last and block.data and not block.data.endswith(b"\n"):
+                lines += 1
+        if offset > HEAD_BYTES:
+            self._tail(before, lines, state, file, source.rank)
+        state.lines += lines
+        state.size += offset
+
+    def _add(
+        self, block: Block, hits: list[Hit], state: _Pass, file: str, rank: int | None
+    ) -> int:
+        """Give the hits of a block to the tally; returns the first line of a failure, or 0."""
+        data = block.data
+        line, counted = block.first_line, 0
+        failure = 0
+        done: set[tuple[int, int]] = set()
+        for number, end in hits:
+            place = end - 1
+            line += data.count(b"\n", counted, place)
+            counted = place
+            start, stop = self._bounds(data, place)
+            if (number, start) in done:
+                continue
+            done.add((number, start))
+            kind = self.patterns[number].kind
+            if kind not in ONCE_A_BLOCK:
+                failure = failure or line
+                if not file:
+                    state.output_lines.add(line)
+            state.tally.add(number, data[start:stop], line, file=file, rank=rank)
+        return failure
+
+    def _bounds(self, data: bytes, place: int) -> tuple[int, int]:
+        """Where the line around `place` starts and stops; carriage returns part lines too."""
+        low, high = max(0, place - self._window), place + self._window
+        start = max(data.rfind(b"\n", low, place), data.rfind(b"\r", low, place), low - 1) + 1
+        stop = data.find(b"\n", place, high)
+        stop = min(high, len(data)) if stop < 0 else stop
+        bar = data.find(b"\r", place, stop)
+        return start, (stop if bar < 0 else bar)
+
+    def _near(  # noqa: PLR0913 - the place of one failure
+        self, before: bytes, block: Block, line: int, state: _Pass, file: str, rank: int | None
+    ) -> None:
+        """Read in full what stands before the failure on `line` of `block`."""
+        lines = block.data.split(b"\n", line - block.first_line + 1)
+        upto = b"\n".join(lines[: line - block.first_line + 1])
+        window = (before + upto)[-NEAR_BYTES:]
+        window = window[window.find(b"\n") + 1 :]
+        self._context(window, line - window.count(b"\n"), state, file, rank)
+
+    def _tail(self, data: bytes, lines: int, state: _Pass, file: str, rank: int | None) -> None:
+        window = data[data.find(b"\n") + 1 :]
+        first = lines - window.count(b"\n") + (1 if window.endswith(b"\n") else 0)
+        self._context(window, first, state, file, rank)
+
+    def _context(
+        self, window: bytes, first_line: int, state: _Pass, file: str, rank: int | None
+    ) -> None:
+        hits = [
+            hit
+            for hit in self._full.scan(window)
+            if self.patterns[hit[0]].kind in ONCE_A_BLOCK
+        ]
+        self._add(Block(window, first_line, 0, last=False), hits, state, file, rank)

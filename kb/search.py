@@ -1,0 +1,270 @@
+"""Hybrid search: by meaning, by words of both languages, and by the lines software printed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.embed.base import Embedder
+from kb.errors import InputError
+from kb.index.base import Numbers, Scores, Term
+from kb.index.manifest import Tokens
+from kb.index.signature import signature_tokens
+from kb.similarity import (
+    SIMILAR_ENOUGH,
+    Asked,
+    signature_strength,
+    similarity,
+    snippet,
+    text_similarity,
+    why,
+)
+from kb.store import NO_FILTERS, Head, Store
+from kb.text import detect_language
+from kb.types import Filters, Hit, Language, SearchResult
+
+if TYPE_CHECKING:
+    from kb.index import SearchIndex
+    from kb.index.snapshot import Snapshot
+
+POOL = 150  # chunks each route proposes at first: a case has about 20 chunks
+POOL_PER_HIT = 15  # so that the entries asked for are among them
+POOL_GROWTH = 4  # the next try's pool where they were not
+MAX_TERMS = 128  # words asked for, the rarest ones; with 48 the MRR falls by .03
+REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
+SIGNATURE_POOL = 40  # entries whose signature is compared; reading one costs 20 microseconds
+LIMIT_MAX = 1000  # hits a question may ask for
+K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A question prepared: its vector (None without a known token), its words, its log lines."""
+
+    vector: Scores | None
+    terms: tuple[Term, ...]
+    names: tuple[Term, ...]
+    name_idf: dict[str, float]
+    reachable: float  # BM25 that a chunk with the question's rarest words could reach
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """Chunks some route proposed, with their likeness.
+
+    `owners` are entry positions; `signed` tells the chunks proposed for their entry's log lines.
+    """
+
+    numbers: Numbers
+    owners: NDArray[np.int64]
+    likeness: Scores
+    signed: NDArray[np.bool_]
+
+
+class Searcher:
+    """Finds entries like a question. Safe to use from many threads."""
+
+    def __init__(
+        self, store: Store, index: SearchIndex, embedder: Embedder, tokenizer: Tokens
+    ) -> None:
+        """Search `index`, made from `store` with `embedder` and `tokenizer`."""
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+
+    def search(
+        self,
+        query: str,
+        *,
+        filters: Filters = NO_FILTERS,
+        limit: int = 10,
+        language: Language | None = None,
+        signature: Sequence[str] = (),
+    ) -> SearchResult:
+        """The entries most like `query`, best first.
+
+        Args:
+            query: a description, log lines, or both; put the description first.
+            filters: conditions on entries, applied before ranking.
+            limit: how many entries at most.
+            language: what the question is written in; default: detected.
+            signature: the question's identifying log lines; default: all of it.
+
+        Returns:
+            Hits with scores in [0, 1] (see `kb.similarity`), ties by id. `similar_enough` says
+            whether the best reaches `SIMILAR_ENOUGH`. Facets count all entries that pass the
+            filters, so they tell what a further filter would leave.
+
+        Raises:
+            InputError: the question is empty, or `limit` or a filter's date is out of range.
+            SearchIndexError: there is no usable index.
+        """
+        started = time.perf_counter()
+        if not query.strip():
+            raise InputError("the question is empty", todo="type a description or paste a log")
+        if not 1 <= limit <= LIMIT_MAX:
+            raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
+        snapshot = self._index.snapshot()
+        passing = snapshot.catalogue.passing(filters)
+        question = self._question(query, snapshot, language, signature)
+        allowed = None if passing is None else snapshot.catalogue.chunks_of(passing)
+        pool = max(POOL, POOL_PER_HIT * limit)
+        reach = snapshot.manifest.chunks if allowed is None else len(allowed)
+        while True:
+            candidates = self._candidates(question, snapshot, filters, allowed, pool)
+            entries = len(np.unique(candidates.owners))
+            if entries >= limit or pool >= reach:
+                break
+            pool *= POOL_GROWTH
+        hits = self._hits(question, snapshot, candidates, limit)
+        return SearchResult(
+            query=query,
+            hits=hits,
+            similar_enough=bool(hits) and hits[0].score >= SIMILAR_ENOUGH,
+            facets=snapshot.catalogue.facets(passing),
+            took_ms=(time.perf_counter() - started) * 1000,
+        )
+
+    # --- the question --------------------------------------------------------------------------
+
+    def _question(
+        self,
+        query: str,
+        snapshot: Snapshot,
+        language: Language | None,
+        signature: Sequence[str],
+    ) -> _Question:
+        vector = self._embedder.encode_queries([query])[0]
+        # once each: repeated log lines must not drown what was said once
+        own = dict.fromkeys(self._tokenizer.tokens(query))
+        expanded = dict(self._tokenizer.expand(list(own)))
+        idf = snapshot.lexical.idf(expanded)
+        worth = {token: weight * idf[token] for token, weight in expanded.items()}
+        rarest = sorted(worth, key=lambda token: (-worth[token], token))[:MAX_TERMS]
+        names = signature_tokens("\n".join(signature) or query)
+        name_idf = snapshot.lexical.idf(names, field="signature")
+        rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
+        rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
+        # of few words an entry has to have a larger part to mean the same
+        short = (REACHABLE_TERMS / max(1, len(rarest_own))) ** 0.5
+        return _Question(
+            vector=vector if np.any(vector) else None,
+            terms=tuple(Term(token=token, weight=expanded[token]) for token in rarest),
+            names=tuple(Term(token=name) for name in rare_names),
+            name_idf=name_idf,
+            reachable=sum(rarest_own) * (K1 + 1) * short,
+            asked=Asked(
+                names=frozenset(names),
+                weights=worth,
+                own=frozenset(own),
+                language=language or detect_language(query),
+            ),
+        )
+
+    # --- candidates ----------------------------------------------------------------------------
+
+    def _candidates(
+        self,
+        question: _Question,
+        snapshot: Snapshot,
+        filters: Filters,
+        allowed: Numbers | None,
+        pool: int,
+    ) -> _Candidates:
+        proposed = [np.zeros(0, dtype=np.int64)]
+        if question.vector is not None:
+            proposed.append(snapshot.dense.search(question.vector, pool, allowed)[0])
+        words, bm25 = snapshot.lexical.search(question.terms, pool, filters=filters)
+        proposed.append(words)
+        signed = snapshot.lexical.search(
+            question.names, SIGNATURE_POOL, field="signature", filters=filters
+        )[0]
+        numbers = np.unique(np.concatenate([*proposed, signed]))
+        owners = snapshot.catalogue.owners_of(numbers)
+        numbers, owners = numbers[owners >= 0], owners[owners >= 0]
+        # every candidate gets the scores of all routes: which route found it must not matter
+        known = dict(zip(words.tolist(), bm25.tolist(), strict=True))
+        rest = [number for number in numbers.tolist() if number not in known]
+        known.update(snapshot.lexical.scores(question.terms, rest))
+        lexical = np.array([known.get(number, 0.0) for number in numbers.tolist()], np.float32)
+        likeness = text_similarity(
+            self._cosines(question.vector, numbers), lexical / (question.reachable or 1.0)
+        )
+        return _Candidates(
+            numbers=numbers, owners=owners, likeness=likeness, signed=np.isin(numbers, signed)
+        )
+
+    def _cosines(self, vector: Scores | None, numbers: Numbers) -> Scores:
+        """Exact cosine of every chunk with the question; 0 where there is no vector."""
+        cosines = np.zeros(len(numbers), dtype=np.float32)
+        if vector is None:
+            return cosines
+        found, vectors = self._store.vectors.get(
+            self._embedder.name, numbers.tolist(), self._embedder.dimension
+        )
+        cosines[np.searchsorted(numbers, found)] = np.clip(vectors @ vector, -1, 1)
+        return cosines
+
+    # --- hits ----------------------------------------------------------------------------------
+
+    def _hits(
+        self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
+    ) -> tuple[Hit, ...]:
+        best = _best_chunks(candidates)
+        ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
+        lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
+        wanted = np.union1d(ordinals[: limit + SIGNATURE_POOL], lines)
+        heads = self._store.heads(wanted.tolist())
+        ranked = []
+        for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
+            head = heads.get(ordinal)
+            if head is None:
+                continue  # deleted since, or far below what is shown
+            line = signature_strength(head.signature, question.asked.names, question.name_idf)
+            score = similarity(float(candidates.likeness[at]), line[0])
+            ranked.append((-score, head.id, at, head, line))
+        ranked.sort(key=lambda item: item[:2])
+        shown = ranked[:limit]
+        rows = self._store.chunks([int(candidates.numbers[at]) for _, _, at, _, _ in shown])
+        chunks = {row.number: row for row in rows}
+        hits: list[Hit] = []
+        for score, _, at, head, line in shown:
+            chunk = chunks.get(int(candidates.numbers[at]))
+            if chunk is None:
+                continue
+            shown_text, words = snippet(chunk.text, question.asked.weights, self._tokenizer.tokens)
+            hits.append(
+                Hit(
+                    entry_id=head.id,
+                    kind=head.kind,
+                    title=head.title,
+                    project=head.project,
+                    url=head.url,
+                    status=head.status,
+                    cause=_cause(head),
+                    score=-score,
+                    chunk_id=chunk.chunk_id,
+                    snippet=shown_text,
+                    why=why(question.asked, head, chunk.language, line[1], words),
+                )
+            )
+        return tuple(hits)
+
+
+def _best_chunks(candidates: _Candidates) -> NDArray[np.int64]:
+    """Position of the best chunk of every entry, best entry first, ties by chunk number."""
+    order = np.lexsort((candidates.numbers, -candidates.likeness))
+    _, first = np.unique(candidates.owners[order], return_index=True)
+    return order[np.sort(first)].astype(np.int64)
+
+
+def _cause(head: Head) -> str:
+    """The first cause that is not contradicted."""
+    return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")

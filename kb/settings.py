@@ -1,0 +1,117 @@
+"""Settings: the environment (``TIMEOUT_KB_*``), read once and checked at start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kb.errors import SettingsError
+
+PREFIX = "TIMEOUT_KB_"
+MIB = 1024 * 1024
+
+
+def default_home() -> Path:
+    """The platform's user data folder for this program."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("timeout-kb", appauthor=False))
+
+
+def shipped_data() -> Path:
+    """The `data/` folder: inside the package when installed, beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "data"
+    return inside if inside.is_dir() else package.parent / "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting, one field each; the environment variable is the prefix and the upper name.
+
+    Sizes are bytes, times seconds. README lists them all; a test compares the two.
+    """
+
+    home: Path = field(default_factory=default_home)  # state: store, index, caches
+    data: Path = field(default_factory=shipped_data)  # knowledge files
+    host: str = "127.0.0.1"
+    port: int = 8000
+    web_port: int = 8501
+    lang: str = ""  # answer language; empty: that of the input
+    model: str = ""  # sentence-transformers model name or folder; empty: the embedded one
+    model_query_prefix: str = ""
+    model_passage_prefix: str = ""
+    model_batch_size: int = 32
+    model_device: str = "cpu"
+    threads: int = 1  # compute threads of this process
+    top: int = 3  # causes shown
+    max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
+    max_line: int = 64 * 1024  # longer lines are cut, not refused
+    log_level: str = "warning"
+
+
+_INTEGERS = {
+    "port": (0, 65535),
+    "web_port": (0, 65535),
+    "model_batch_size": (1, 4096),
+    "threads": (1, 256),
+    "top": (1, 19),
+    "max_body": (1024, 1 << 40),
+    "max_line": (256, 16 * MIB),
+}
+_CHOICES = {
+    "lang": ("", "zh", "en"),
+    "log_level": ("debug", "info", "warning", "error", "critical"),
+}
+
+
+def _convert(name: str, text: str) -> object:
+    key = PREFIX + name.upper()
+    if name in _INTEGERS:
+        low, high = _INTEGERS[name]
+        try:
+            number = int(text)
+        except ValueError:
+            raise SettingsError(
+                f"{key}={text!r} is not a whole number",
+                todo=f"set {key} to a number from {low} to {high}, or unset it",
+            ) from None
+        if not low <= number <= high:
+            raise SettingsError(
+                f"{key}={text!r} is out of range",
+                todo=f"set {key} to a number from {low} to {high}, or unset it",
+            )
+        return number
+    if name in _CHOICES and text not in _CHOICES[name]:
+        allowed = ", ".join(choice or "(empty)" for choice in _CHOICES[name])
+        raise SettingsError(f"{key}={text!r} is not known", todo=f"use one of: {allowed}")
+    if name in ("home", "data"):
+        return Path(text).expanduser()
+    return text
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings from `environ` (default: the process environment).
+
+    Raises:
+        SettingsError: a value is wrong or a ``TIMEOUT_KB_*`` name is not known; key and value
+            are named, with the nearest known name.
+    """
+    environ = os.environ if environ is None else environ
+    known = {PREFIX + name.upper(): name for name in Settings.__dataclass_fields__}
+    values: dict[str, object] = {}
+    for key in sorted(environ):
+        if not key.startswith(PREFIX):
+            continue
+        name = known.get(key)
+        if name is None:
+            import difflib
+
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "see the settings in the README"
+            raise SettingsError(f"{key} is not a setting", todo=hint)
+        if environ[key] or name == "lang":
+            values[name] = _convert(name, environ[key])
+    return Settings(**values)  # type: ignore[arg-type]

@@ -1,0 +1,103 @@
+"""The values the store hands out besides entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kb.types import (
+    Bilingual,
+    CauseClaim,
+    ClaimStatus,
+    EntryKind,
+    Language,
+    Tags,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Entry ids changed after a sequence number, each list in id order; `last_seq` is included."""
+
+    upserts: tuple[str, ...]
+    deletions: tuple[str, ...]
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkChanges:
+    """Numbers of what appeared and vanished after a sequence number, ascending.
+
+    Numbers are never used twice and what stands under one never changes: a changed entry gets
+    new numbers. `entries` and `removed_entries` are ordinals of entries.
+    """
+
+    chunks: tuple[int, ...]
+    removed_chunks: tuple[int, ...]
+    entries: tuple[int, ...]
+    removed_entries: tuple[int, ...]
+    last_seq: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing changed."""
+        return not (self.chunks or self.removed_chunks or self.entries or self.removed_entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkRow:
+    """A chunk as stored: its number, its entry's ordinal, and what is searched in it."""
+
+    number: int
+    entry: int
+    chunk_id: str
+    role: str
+    language: Language
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The part of an entry a list of hits shows, read without its sections."""
+
+    id: str
+    kind: EntryKind
+    title: Bilingual
+    project: str
+    url: str
+    status: ClaimStatus
+    date: str
+    causes: tuple[CauseClaim, ...]
+    tags: Tags
+    signature: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A stored diagnosis or conversation: `body` is JSON; times are seconds since the epoch.
+
+    `expires_s` is None for what is kept.
+    """
+
+    id: str
+    created_s: float
+    updated_s: float
+    expires_s: float | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a person said about an answer. `created_s` is seconds since the epoch.
+
+    `verdict` is the person's judgement (``helpful``, ``wrong``, ...), `cause` the cause they hold
+    right, `source` the face it came through.
+    """
+
+    id: str
+    diagnosis_id: str
+    entry_id: str
+    verdict: str
+    cause: str
+    comment: str
+    created_s: float
+    source: str

@@ -1,0 +1,159 @@
+"""The statements about entries that more than one method needs, each inside a transaction."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from kb.store.facets import day_number, day_range, entry_values, fold, wanted_values
+from kb.types import Chunk, Entry, Filters
+
+BATCH = 500  # rows or parameters at once: old SQLite builds allow 999 parameters
+NEAREST = 3  # ids named when one is not found
+NEAREST_POOL = 200  # ids compared for that, so a large store answers at once
+_ENTRY = msgspec.json.Decoder(Entry)
+
+
+def marks(values: Sequence[object]) -> str:
+    """One question mark a value, for ``IN (...)``."""
+    return ",".join("?" * len(values))
+
+
+def batches(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The values in pieces of at most `BATCH`."""
+    for start in range(0, len(values), BATCH):
+        yield values[start : start + BATCH]
+
+
+def last_seq(connection: sqlite3.Connection) -> int:
+    """Number of the last change."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+
+
+def set_seq(connection: sqlite3.Connection, seq: int) -> None:
+    """Make `seq` the number of the last change."""
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
+
+
+def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
+    """Write one entry; returns ``added``, ``updated`` or ``unchanged``."""
+    content = hashlib.sha256(msgspec.json.encode(replace(entry, source_key=""))).digest()
+    same_id = connection.execute(
+        "SELECT content, source_key FROM entries WHERE id = ?", (entry.id,)
+    ).fetchone()
+    # what came from this source before under another id is gone, even if the new content is known
+    replaced = _remove_source(connection, entry, seq)
+    if same_id is not None and same_id[0] == content:
+        return "updated" if replaced else "unchanged"
+    replaced += remove(connection, entry.id, seq)
+    _insert(connection, entry, content, seq)
+    return "updated" if replaced else "added"
+
+
+def _remove_source(connection: sqlite3.Connection, entry: Entry, seq: int) -> int:
+    row = connection.execute(
+        "SELECT id FROM entries WHERE source_key = ? AND id <> ?", (entry.source_key, entry.id)
+    ).fetchone()
+    return remove(connection, row[0], seq) if row else 0
+
+
+def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: int) -> None:
+    # chunks have a table of their own, so they are not written twice
+    body = msgspec.json.encode(replace(entry, chunks=()))
+    ordinal = connection.execute(
+        "INSERT INTO entries (id, source_key, digest, day, seq, content, body) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (entry.id, entry.source_key, entry.digest, day_number(entry.date), seq, content, body),
+    ).lastrowid
+    connection.executemany(
+        "INSERT INTO tags (facet, value, entry, label) VALUES (?, ?, ?, ?)",
+        [(facet, fold(value), ordinal, value) for facet, value in entry_values(entry)],
+    )
+    connection.executemany(
+        "INSERT INTO chunks (id, entry, seq, role, language, text) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (chunk.id, ordinal, seq, chunk.role, chunk.language, chunk.text)
+            for chunk in entry.chunks
+        ],
+    )
+
+
+def remove(connection: sqlite3.Connection, entry_id: str, seq: int) -> int:
+    """Delete an entry with its chunks and vectors and note what an index has to forget."""
+    row = connection.execute("SELECT ordinal FROM entries WHERE id = ?", (entry_id,)).fetchone()
+    if row is None:
+        return 0
+    connection.execute(
+        "INSERT INTO removed_chunks SELECT number, ? FROM chunks WHERE entry = ?", (seq, row[0])
+    )
+    connection.execute("INSERT INTO removed_entries VALUES (?, ?, ?)", (row[0], entry_id, seq))
+    connection.execute("DELETE FROM entries WHERE ordinal = ?", (row[0],))
+    return 1
+
+
+def read_entries(
+    connection: sqlite3.Connection, rows: Sequence[Sequence[object]]
+) -> Iterator[Entry]:
+    """Entries of (ordinal, body, …) rows, in their order, with their chunks."""
+    ordinals = [row[0] for row in rows]
+    chunks: dict[object, list[Chunk]] = {ordinal: [] for ordinal in ordinals}
+    owners: dict[object, str] = {}
+    entries = {row[0]: _ENTRY.decode(row[1]) for row in rows}  # type: ignore[arg-type]
+    owners = {ordinal: entry.id for ordinal, entry in entries.items()}
+    found = connection.execute(
+        "SELECT entry, id, role, language, text FROM chunks "  # noqa: S608 - question marks only
+        f"WHERE entry IN ({marks(ordinals)}) ORDER BY number",
+        ordinals,
+    )
+    for ordinal, chunk_id, role, language, text in found:
+        chunks[ordinal].append(
+            Chunk(id=chunk_id, entry_id=owners[ordinal], role=role, language=language, text=text)
+        )
+    for ordinal, entry in entries.items():
+        yield replace(entry, chunks=tuple(chunks[ordinal]))
+
+
+def conditions(filters: Filters) -> tuple[str, list[object]]:
+    """The filter as an SQL condition on `entries`, made of constants, and its parameters.
+
+    Raises:
+        InputError: a date of the filter cannot be read.
+    """
+    parts = ["1"]
+    parameters: list[object] = []
+    for facet, values in wanted_values(filters):
+        parts.append(
+            "ordinal IN (SELECT entry FROM tags "  # noqa: S608 - question marks only
+            f"WHERE facet = ? AND value IN ({marks(values)}))"
+        )
+        parameters += [facet, *values]
+    days = day_range(filters)
+    if days is not None:
+        parts.append("day BETWEEN ? AND ?")
+        parameters += days
+    if filters.exclude_ids:
+        parts.append(f"id NOT IN ({marks(filters.exclude_ids)})")
+        parameters += filters.exclude_ids
+    return " AND ".join(parts), parameters
+
+
+def nearest(connection: sqlite3.Connection, entry_id: str) -> list[str]:
+    """Ids that look like one that is not there, the nearest first."""
+    words = sorted(set(re.findall(r"\w{3,}", entry_id)), key=lambda word: (-len(word), word))
+    pool: set[str] = set()
+    for word in words[:NEAREST]:
+        rows = connection.execute(
+            "SELECT id FROM entries WHERE instr(id, ?) ORDER BY id LIMIT ?",
+            (word, NEAREST_POOL),
+        )
+        pool.update(row[0] for row in rows)
+    if not pool:
+        rows = connection.execute("SELECT id FROM entries ORDER BY id LIMIT ?", (NEAREST_POOL,))
+        pool.update(row[0] for row in rows)
+    return difflib.get_close_matches(entry_id, sorted(pool), n=NEAREST)

@@ -1,0 +1,299 @@
+"""Entries in and out of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.errors import NotFoundError, StoreError
+from kb.store.connect import Database
+from kb.store.facets import NO_FILTERS
+from kb.store.records import Records
+from kb.store.rows import Changes, ChunkChanges, ChunkRow, Head
+from kb.store.schema import migrate
+from kb.store.statements import (
+    BATCH,
+    batches,
+    conditions,
+    last_seq,
+    marks,
+    nearest,
+    put,
+    read_entries,
+    remove,
+    set_seq,
+)
+from kb.store.vectors import Vectors
+from kb.types import Entry, Filters
+
+_HEAD = msgspec.json.Decoder(Head)
+
+
+class Store:
+    """The knowledge base as it is; safe to use from many threads and processes.
+
+    Attributes:
+        path: the database file.
+        id: identity of this database; a copy has the same, a new one never.
+        vectors: the chunks' vectors, per model.
+        records: diagnoses, feedback, conversations.
+    """
+
+    def __init__(self, database: Database, store_id: str) -> None:
+        """Use `open`."""
+        self._database = database
+        self.path = database.path
+        self.id = store_id
+        self.vectors = Vectors(database)
+        self.records = Records(database)
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        """Open the database at `path`, made if missing, migrated if older.
+
+        Raises:
+            StoreError: the file is damaged, newer or another program's, or the folder cannot be
+                written; the message says what to do.
+        """
+        database = Database(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{path.parent}: {error.strerror}",
+                todo="make the folder writable, or set TIMEOUT_KB_HOME to one that is",
+            ) from error
+        with database.errors():
+            connection = database.connect()
+            try:
+                migrate(connection, path)
+                row = connection.execute("SELECT value FROM meta WHERE key = 'store_id'")
+                store_id = str(row.fetchone()[0])
+            finally:
+                connection.close()
+        return cls(database, store_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._database.close()
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def upsert(self, entries: Sequence[Entry]) -> dict[str, int]:
+        """Write entries in one transaction: all of them or, on any error, none.
+
+        An entry whose source key is known replaces what came from there, whatever its id. One
+        that is there already, content and all, changes nothing; neither does known content under
+        another source key.
+
+        Returns:
+            Counts under ``added``, ``updated`` and ``unchanged``.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        counts = {"added": 0, "updated": 0, "unchanged": 0}
+        with self._database.write() as connection:
+            seq = last_seq(connection) + 1
+            for entry in entries:
+                counts[put(connection, entry, seq)] += 1
+            if counts["added"] or counts["updated"]:
+                set_seq(connection, seq)
+        return counts
+
+    def delete(self, ids: Iterable[str]) -> int:
+        """Delete entries by id in one transaction; unknown ids are passed over.
+
+        Returns:
+            How many were there.
+        """
+        deleted = 0
+        with self._database.write() as connection:
+            seq = last_seq(connection) + 1
+            for entry_id in sorted(set(ids)):
+                deleted += remove(connection, entry_id, seq)
+            if deleted:
+                set_seq(connection, seq)
+        return deleted
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def get(self, entry_id: str) -> Entry:
+        """The entry with that id.
+
+        Raises:
+            NotFoundError: there is none; the nearest ids are named.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT ordinal, body FROM entries WHERE id = ?", (entry_id,)
+            ).fetchone()
+            if row is None:
+                near = nearest(connection, entry_id)
+                todo = f"did you mean {', '.join(near)}?" if near else "search for it instead"
+                raise NotFoundError(f"there is no entry {entry_id!r}", todo=todo)
+            return next(read_entries(connection, [row]))
+
+    def iter_entries(self, filters: Filters = NO_FILTERS, *, batch: int = BATCH) -> Iterator[Entry]:
+        """Entries that pass, in id order; each batch is read from the then current state."""
+        where, parameters = conditions(filters)
+        after = ""
+        while True:
+            with self._database.read() as connection:
+                rows = connection.execute(
+                    f"SELECT ordinal, body, id FROM entries WHERE id > ? AND {where} "  # noqa: S608 - made of constants
+                    "ORDER BY id LIMIT ?",
+                    (after, *parameters, min(batch, BATCH)),
+                ).fetchall()
+                found = list(read_entries(connection, rows))
+            yield from found
+            if not rows:
+                return
+            after = rows[-1][2]
+
+    def ids(self, filters: Filters = NO_FILTERS) -> list[str]:
+        """Ids of the entries that pass, sorted."""
+        where, parameters = conditions(filters)
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT id FROM entries WHERE {where} ORDER BY id",  # noqa: S608
+                parameters,
+            )
+            return [row[0] for row in rows]
+
+    def count(self) -> int:
+        """Number of entries."""
+        with self._database.read() as connection:
+            return int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+
+    def digests(self) -> dict[str, str]:
+        """Digest of every entry's source by source key."""
+        with self._database.read() as connection:
+            return dict(connection.execute("SELECT source_key, digest FROM entries"))
+
+    def facets(self, filters: Filters = NO_FILTERS) -> dict[str, dict[str, int]]:
+        """How many entries that pass have each value, per facet, the most frequent first."""
+        where, parameters = conditions(filters)
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT facet, min(label), count(*) FROM tags "  # noqa: S608
+                f"WHERE entry IN (SELECT ordinal FROM entries WHERE {where}) "
+                "GROUP BY facet, value ORDER BY facet, count(*) DESC, value",
+                parameters,
+            ).fetchall()
+        counts: dict[str, dict[str, int]] = {}
+        for facet, label, number in rows:
+            counts.setdefault(facet, {})[label] = number
+        return counts
+
+    # --- what changed --------------------------------------------------------------------------
+
+    def last_seq(self) -> int:
+        """Number of the last change; it grows by one with every changing transaction."""
+        with self._database.read() as connection:
+            return last_seq(connection)
+
+    def changes_since(self, seq: int) -> Changes:
+        """Ids of the entries written and deleted after change `seq`."""
+        with self._database.read() as connection:
+            upserts = connection.execute(
+                "SELECT id FROM entries WHERE seq > ? ORDER BY id", (seq,)
+            ).fetchall()
+            deletions = connection.execute(
+                "SELECT DISTINCT id FROM removed_entries WHERE seq > ? "
+                "AND id NOT IN (SELECT id FROM entries) ORDER BY id",
+                (seq,),
+            ).fetchall()
+            return Changes(
+                upserts=tuple(row[0] for row in upserts),
+                deletions=tuple(row[0] for row in deletions),
+                last_seq=last_seq(connection),
+            )
+
+    def chunk_changes_since(self, seq: int) -> ChunkChanges:
+        """Chunk numbers and entry ordinals that appeared and vanished after change `seq`."""
+        queries = (
+            "SELECT number FROM chunks WHERE seq > ? ORDER BY number",
+            "SELECT number FROM removed_chunks WHERE seq > ? ORDER BY number",
+            "SELECT ordinal FROM entries WHERE seq > ? ORDER BY ordinal",
+            "SELECT ordinal FROM removed_entries WHERE seq > ? ORDER BY ordinal",
+        )
+        with self._database.read() as connection:
+            found = [tuple(row[0] for row in connection.execute(q, (seq,))) for q in queries]
+            return ChunkChanges(
+                chunks=found[0],
+                removed_chunks=found[1],
+                entries=found[2],
+                removed_entries=found[3],
+                last_seq=last_seq(connection),
+            )
+
+    def chunks(self, numbers: Sequence[int]) -> list[ChunkRow]:
+        """Chunks by number, ascending; numbers that are gone are left out."""
+        found: list[ChunkRow] = []
+        with self._database.read() as connection:
+            for part in batches(sorted(numbers)):
+                rows = connection.execute(
+                    "SELECT number, entry, id, role, language, text FROM chunks "  # noqa: S608
+                    f"WHERE number IN ({marks(part)}) ORDER BY number",
+                    part,
+                )
+                found += [
+                    ChunkRow(
+                        number=row[0],
+                        entry=row[1],
+                        chunk_id=row[2],
+                        role=row[3],
+                        language=row[4],
+                        text=row[5],
+                    )
+                    for row in rows
+                ]
+        return found
+
+    def heads(self, ordinals: Sequence[int]) -> dict[int, Head]:
+        """Heads of entries by ordinal; those that are gone are left out."""
+        found: dict[int, Head] = {}
+        with self._database.read() as connection:
+            for part in batches(sorted(ordinals)):
+                rows = connection.execute(
+                    f"SELECT ordinal, body FROM entries WHERE ordinal IN ({marks(part)})",  # noqa: S608
+                    part,
+                )
+                found.update((row[0], _HEAD.decode(row[1])) for row in rows)
+        return found
+
+    def catalogue_rows(
+        self, ordinals: Sequence[int]
+    ) -> tuple[list[tuple[int, str, int]], list[tuple[int, str, str]], NDArray[np.int64]]:
+        """What filters need of entries, each part in ordinal order.
+
+        Returns:
+            (ordinal, id, day number), then (ordinal, facet, label), then the chunks as an array
+            of shape (n, 2): number and the entry's ordinal, in number order.
+        """
+        entries: list[tuple[int, str, int]] = []
+        tags: list[tuple[int, str, str]] = []
+        chunks: list[tuple[int, int]] = []
+        with self._database.read() as connection:
+            for part in batches(sorted(ordinals)):
+                places = marks(part)
+                entries += connection.execute(
+                    f"SELECT ordinal, id, day FROM entries WHERE ordinal IN ({places}) "  # noqa: S608
+                    "ORDER BY ordinal",
+                    part,
+                ).fetchall()
+                tags += connection.execute(
+                    f"SELECT entry, facet, label FROM tags WHERE entry IN ({places}) "  # noqa: S608
+                    "ORDER BY entry, facet, value",
+                    part,
+                ).fetchall()
+                chunks += connection.execute(
+                    f"SELECT number, entry FROM chunks WHERE entry IN ({places}) ",  # noqa: S608
+                    part,
+                ).fetchall()
+        return entries, tags, np.array(sorted(chunks), dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,256 @@
+"""What a person reads of a diagnosis."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from app.labels import Words
+from app.markdown import render_markdown
+from app.present import duration, percent, present, rank_span
+from app.quoting import plain
+from app.terminal import render_ranks, render_text
+from kb.errors import DataError
+from kb.types import (
+    Bilingual,
+    ClaimStatus,
+    Diagnosis,
+    EntryKind,
+    EvidenceKind,
+    Language,
+    Restart,
+    Stage,
+)
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+Labels = dict[str, Bilingual]
+NASTY = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("`*_[]<>()#!|~$&\\-+=:.\n\r\t\x1b\x9b\x07 \u202e\u2028 1aw/{}"),
+        st.characters(),
+    ),
+    max_size=40,
+)
+
+
+def text_of(diagnosis: Diagnosis, labels: Labels, *, width: int = 100, full: bool = False) -> str:
+    """The terminal text without colours."""
+    view = present(diagnosis, labels)
+    words = Words(labels, view.language)
+    return click.unstyle(render_text(view, words, width=width, full=full))
+
+
+def markdown_of(diagnosis: Diagnosis, labels: Labels) -> str:
+    """The Markdown."""
+    view = present(diagnosis, labels)
+    return render_markdown(view, Words(labels, view.language))
+
+
+def test_every_label_used_is_there(labels: Labels, root: Path) -> None:
+    """Names of labels in the code stand in data/labels.yaml, and none there is unused."""
+    groups = {name.split(".")[0] for name in labels}
+    used = set()
+    for path in sorted((root / "app").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                name = node.value
+                if re.fullmatch(r"[a-z]+\.[a-z_]+", name) and name.split(".")[0] in groups:
+                    used.add(name)
+    assert used - set(labels) == set()
+    spoken_by_value = {"stage", "restart", "claim", "warning", "kind", "source", "band"}
+    spoken_by_value |= {"column"}
+    unused = {name for name in set(labels) - used if name.split(".")[0] not in spoken_by_value}
+    assert unused - {"word.minutes", "word.seconds", "word.hours"} == set()
+
+
+@pytest.mark.parametrize(
+    ("group", "vocabulary"),
+    [
+        ("stage", Stage),
+        ("restart", Restart),
+        ("claim", ClaimStatus),
+        ("kind", EntryKind),
+        ("source", EvidenceKind),
+    ],
+)
+def test_closed_vocabularies_are_spoken(labels: Labels, group: str, vocabulary: object) -> None:
+    """Each value of a closed vocabulary has its words."""
+    assert {f"{group}.{value}" for value in get_args(vocabulary)} <= set(labels)
+
+
+def test_label_twins_take_the_same_values(labels: Labels) -> None:
+    """Both languages of a label have the same braces."""
+    braces = re.compile(r"{(\w+)}")
+    different = [
+        name
+        for name, label in labels.items()
+        if set(braces.findall(label.zh)) != set(braces.findall(label.en))
+    ]
+    assert different == []
+
+
+def test_a_missing_label_is_named(labels: Labels) -> None:
+    """The error says which label to add."""
+    with pytest.raises(DataError, match=r"word\.nowhere"):
+        Words(labels, "en")("word.nowhere")
+
+
+def test_answer_first(diagnosis: Diagnosis, labels: Labels) -> None:
+    """The first line is the verdict with cause, share and rank; culprit and error follow."""
+    lines = text_of(diagnosis, labels).splitlines()
+    assert lines[0] == ("One rank crashed first (rank-crash): 70%, likely · look at rank 3 first")
+    assert lines[1] == "Rank 3 ran out of memory."
+    assert lines[3] == "Culprit      rank 3: last enqueued 14216, others wait"
+    assert lines[4] == "First error  rank 3, line 2, cuda-oom"
+    assert lines[5].endswith(
+        "│ torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    )
+    assert lines[6] == "What hung    ALLREDUCE, seq 14217, numel 1, process group default_pg"
+    assert lines[7] == "Timeout      10 min (600000 ms), ran 10 min"
+    assert lines[8] == "Ranks        reporting 0-2, 4-7 · silent 3 · 8 in all"
+
+
+def test_one_screen(diagnosis: Diagnosis, labels: Labels) -> None:
+    """A usual answer fits a screen of 50 lines; all of it stands with `full`."""
+    assert len(text_of(diagnosis, labels).splitlines()) <= 50
+    full = text_of(diagnosis, labels, full=True)
+    assert "Timeline" in full
+    assert "dmesg -T | grep -i oom" in full
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("width", [80, 120])
+def test_prose_fits_the_width(
+    diagnosis: Diagnosis, labels: Labels, language: Language, width: int
+) -> None:
+    """No line is wider than the window, commands and addresses aside: those must stay whole."""
+    view = present(replace(diagnosis, language=language, summary="很长的话。 word " * 40), labels)
+    text = click.unstyle(render_text(view, Words(labels, language), width=width, full=True))
+    whole = ("https://", "python train.py", "--batch", "dmesg", "py-spy")
+    wide = [
+        line
+        for line in text.splitlines()
+        if cell_len(line) > width and not line.strip().startswith(whole)
+    ]
+    assert wide == []
+
+
+def test_commands_are_copied_whole(diagnosis: Diagnosis, labels: Labels) -> None:
+    """A command wider than the window is not broken."""
+    command = "srun --nodes 2 " + "--very-long-option " * 12 + "end"
+    step = replace(diagnosis.next[0], command=command)
+    text = text_of(replace(diagnosis, next=(step,)), labels, width=80)
+    assert command in text
+
+
+def test_unknown_and_no_timeout_are_answers(
+    service: Service, labels: Labels, undecided_log: str
+) -> None:
+    """They are said in the first line, the leading cause beside "unknown"."""
+    unknown = text_of(service.diagnose_text(undecided_log, language="en"), labels)
+    assert unknown.splitlines()[0] == (
+        "Unknown: the evidence does not decide · leading: One rank crashed first, 30% · "
+        "look at rank 3 first"
+    )
+    nothing = text_of(service.diagnose_text("all is well", language="en"), labels)
+    assert nothing.splitlines()[0] == "No timeout in this text"
+    assert "Causes" not in nothing
+
+
+def test_chinese_answer_has_chinese_labels(service: Service, labels: Labels, log: str) -> None:
+    """No English heading stands in a Chinese answer."""
+    text = text_of(service.diagnose_text(log, language="zh"), labels)
+    assert text.startswith("有一个 rank 先崩溃（rank-crash）：70%，很可能 · 先看 rank 3")
+    english = [label.en for name, label in labels.items() if name.startswith("heading.")]
+    assert [word for word in english if word in text] == []
+
+
+def test_rank_table_leaves_out_empty_columns(diagnosis: Diagnosis, labels: Labels) -> None:
+    """Only columns with a value are shown, aligned."""
+    view = present(diagnosis, labels)
+    lines = click.unstyle(render_ranks(view, Words(labels, "en"))).splitlines()
+    assert lines[2:] == [
+        "rank  state    enqueued  completed",
+        "1     waiting  14217     14216",
+        "3     crashed  14216     14216",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("probability", "shown"),
+    [(0, "0%"), (0.004, "<1%"), (0.256, "26%"), (0.997, ">99%"), (1, "100%")],
+)
+def test_shares_are_never_rounded_to_certainty(probability: float, shown: str) -> None:
+    """What is nearly 0 or 1 does not read as 0 % or 100 %."""
+    assert percent(probability) == shown
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [(250, "250 ms"), (600_000, "10 min"), (5_400_000, "1 h 30 min"), (61_000, "1 min 1 s")],
+)
+def test_durations_read_as_people_say_them(labels: Labels, milliseconds: int, shown: str) -> None:
+    """Milliseconds become hours, minutes and seconds, parts of zero left out."""
+    assert duration(milliseconds, Words(labels, "en")) == shown
+
+
+@given(st.lists(st.integers(min_value=0, max_value=40)))
+def test_rank_spans_say_the_same_ranks(ranks: list[int]) -> None:
+    """Reading the spans back gives the ranks, each once."""
+    read: list[int] = []
+    for part in filter(None, rank_span(ranks).split(", ")):
+        low, _, high = part.partition("-")
+        read += range(int(low), int(high or low) + 1)
+    assert read == sorted(set(ranks))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(text=NASTY)
+def test_hostile_text_cannot_act_in_a_terminal(
+    hostile: Callable[[str], Diagnosis], labels: Labels, text: str
+) -> None:
+    """Once our own colours are gone, nothing but printable characters and breaks is left."""
+    shown = text_of(hostile(text), labels, full=True)
+    assert all(line.isprintable() for line in shown.split("\n"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(text=NASTY)
+def test_hostile_text_cannot_act_in_markdown(
+    hostile: Callable[[str], Diagnosis], labels: Labels, text: str
+) -> None:
+    """The document keeps our headings and links: no HTML, no image, no foreign link."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    tokens = parser.parse(markdown_of(hostile(text), labels))
+    inner = [child for token in tokens for child in token.children or []]
+    kinds = {token.type for token in (*tokens, *inner)}
+    assert not kinds & {"html_block", "html_inline", "image", "hr", "blockquote_open", "s_open"}
+    links = {str(token.attrs["href"]) for token in inner if token.type == "link_open"}
+    allowed = {"https://example.org/fix"} | ({text} if text.startswith("http") else set())
+    assert links <= allowed
+    headings = [token.tag for token in tokens if token.type == "heading_open"]
+    assert headings == ["h2", "h3", "h4", "h3", "h3", "h3", "h3", "h3", "h3"]
+
+
+def test_quotes_stay_literal_in_markdown(
+    hostile: Callable[[str], Diagnosis], labels: Labels
+) -> None:
+    """A line full of Markdown reads in the answer exactly as it stood in the log."""
+    line = "```<b>[x](http://evil)</b>``` **NCCL** `WARN`"
+    tokens = MarkdownIt("commonmark").parse(markdown_of(hostile(line), labels))
+    inner = [child for token in tokens for child in token.children or []]
+    assert plain(line) in {token.content for token in inner if token.type == "code_inline"}
+    assert f"{line}\n" in {token.content for token in tokens if token.type == "fence"}

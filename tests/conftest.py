@@ -1,0 +1,38 @@
+"""What all tests share: the material folder, a state folder, the shipped data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.settings import Settings, shipped_data
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout's root."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The shared material beside the checkout; the test is skipped where it is missing."""
+    folder = ROOT.parent / "shared"
+    if not (folder / "threads" / "threads.jsonl").is_file():
+        pytest.skip("needs the shared material beside the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The shipped knowledge."""
+    return shipped_data()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings with a state folder of the test's own."""
+    return Settings(home=tmp_path / "home")

@@ -1,0 +1,61 @@
+"""Fixes: what fits the incident comes first, what cannot apply is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.diagnose.fixes import order_fixes, versions_allow
+from kb.types import AppliesTo, Bilingual, Fix, Incident
+
+WORDS = Bilingual(zh="做", en="do")
+
+
+def fix(name: str, **fields: object) -> Fix:
+    """A fix with this id."""
+    return Fix(id=name, title=WORDS, steps=(WORDS,), **fields)  # type: ignore[arg-type]
+
+
+def test_the_framework_seen_comes_first_and_a_foreign_one_last() -> None:
+    """Seen framework, then general, then one for a framework nobody named."""
+    fixes = [
+        fix("foreign", applies_to=AppliesTo(frameworks=("vllm",))),
+        fix("general"),
+        fix("own", applies_to=AppliesTo(frameworks=("deepspeed",))),
+    ]
+    ordered = order_fixes(fixes, Incident(frameworks=("deepspeed",)))
+    assert [item.id for item in ordered] == ["own", "general", "foreign"]
+
+
+def test_what_cannot_apply_is_left_out() -> None:
+    """Another backend, another version and contradicted advice are not shown."""
+    fixes = [
+        fix("other-backend", applies_to=AppliesTo(backends=("hccl",))),
+        fix("other-version", applies_to=AppliesTo(versions=("torch>=2.8",))),
+        fix("refuted", status="contradicted"),
+        fix("fits", applies_to=AppliesTo(backends=("nccl",), versions=("torch>=2.2",))),
+    ]
+    ordered = order_fixes(fixes, Incident(backend="nccl", versions={"torch": "2.4.0+cu121"}))
+    assert [item.id for item in ordered] == ["fits"]
+
+
+def test_cheap_and_safe_comes_before_dear_and_risky() -> None:
+    """At equal fit, cost and risk decide, then the id."""
+    fixes = [fix("c", cost="high"), fix("b", risk="high"), fix("a2"), fix("a1"), fix("d", cost="low")]
+    assert [item.id for item in order_fixes(fixes, Incident())] == ["d", "a1", "a2", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("specifier", "seen", "allowed"),
+    [
+        ("torch>=2.8", "2.10.0", True),
+        ("torch>=2.8", "2.4.1+cu121", False),
+        ("torch>=2.2,<2.8", "2.7.1", True),
+        ("torch<2.8", "", True),
+        ("torch>=2.8", "nightly", True),
+        ("nonsense", "2.4", True),
+    ],
+    ids=["as-numbers", "local-part", "range", "unseen", "not-a-version", "not-a-specifier"],
+)
+def test_versions(specifier: str, seen: str, allowed: bool) -> None:
+    """Versions compare as versions; what cannot be compared excludes nothing."""
+    assert versions_allow([specifier], {"torch": seen}) is allowed

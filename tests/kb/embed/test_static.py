@@ -1,0 +1,224 @@
+"""The embedded model: equal to its sentence-transformers twin, and honest about its files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.embed.static import MANIFEST, ROWS, SCALES, TOKENIZER, StaticEmbedder, content_hash
+from kb.errors import DataError
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = ROOT / "data" / "model"
+MAX_BYTES = 18_000_000  # of the model's files together
+WORDS = st.sampled_from(
+    [
+        "超时",
+        "卡死",
+        "集合通信",
+        "rank",
+        "NCCL_IB_GID_INDEX",
+        "timeout",
+        "0x7f00",
+        "the",
+        "🙂",
+        "逾時",
+    ]
+)
+TEXTS = st.lists(st.lists(WORDS, max_size=8).map(" ".join), max_size=6)
+
+
+@lru_cache
+def shipped() -> StaticEmbedder:
+    """The shipped model, one for all tests."""
+    return StaticEmbedder.load(MODEL)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the model to damage."""
+    return Path(shutil.copytree(MODEL, tmp_path / "model"))
+
+
+def five_hundred_texts() -> list[str]:
+    """Paragraphs of the cases and terms of the glossary, both languages, at least 500."""
+    glossary = (ROOT / "data" / "lexicon" / "glossary.tsv").read_text("utf-8").splitlines()
+    texts = [side for line in glossary if line[:1] != "#" for side in line.split("\t")]
+    for path in sorted((ROOT / "data" / "cases").glob("*.md")):
+        texts += [part for part in path.read_text("utf-8").split("\n\n") if part.strip()]
+    return list(dict.fromkeys(texts))[-1500:]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_plain_pooling_equals_sentence_transformers() -> None:
+    """With the same rows a StaticEmbedding gives the same vectors, cosine ≥ .999 on each text."""
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    from kb.text import normalise
+
+    rows = np.load(MODEL / ROWS).astype(np.float32)
+    weights = rows * np.load(MODEL / SCALES).astype(np.float32)[:, None]
+    twin = sentence_transformers.SentenceTransformer(
+        modules=[StaticEmbedding(Tokenizer.from_file(str(MODEL / TOKENIZER)), weights)],
+        device="cpu",
+    )
+    texts = five_hundred_texts()
+    ours = shipped().encode_plain(texts)
+    theirs = twin.encode([normalise(text) for text in texts], normalize_embeddings=True)
+    assert len(texts) >= 500
+    known = np.linalg.norm(theirs, axis=1) > 0
+    assert known.mean() > 0.99
+    assert (np.einsum("nd,nd->n", ours, theirs)[known] >= 0.999).all()
+    assert not ours[~known].any()
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_rows_have_length_one_or_zero(texts: list[str]) -> None:
+    """A row is a unit vector, or zero where no token is known."""
+    model = shipped()
+    vectors = model.encode_queries(texts)
+    assert vectors.shape == (len(texts), model.dimension)
+    assert vectors.dtype == np.float32
+    known = [any(ids) for ids in model.token_ids(texts)]
+    assert np.allclose(np.linalg.norm(vectors, axis=1), np.array(known, dtype=float), atol=1e-5)
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(min_value=1, max_value=700))
+def test_a_vector_does_not_depend_on_its_neighbours(texts: list[str], others: int) -> None:
+    """Encoded alone or in any batch, a text has bit for bit the same vector."""
+    model = shipped()
+    crowd = model.encode_passages([*["rank 3 hangs in 集合通信"] * others, *texts])
+    alone = [model.encode_passages([text])[0] for text in texts]
+    assert all((a == b).all() for a, b in zip(crowd[others:], alone, strict=True))
+
+
+def test_weight_is_root_frequency_times_root_idf() -> None:
+    """The vector is Σ sqrt(tf) · sqrt(idf) · row over the distinct tokens, scaled to length 1."""
+    model = shipped()
+    text = "timeout timeout timeout rank 超时 the the gradient"
+    idf = np.linspace(0.1, 9, model.vocabulary_size, dtype=np.float32)
+    rows = np.load(MODEL / ROWS).astype(np.float64)
+    rows *= np.load(MODEL / SCALES).astype(np.float64)[:, None]
+    ids, counts = np.unique(model.token_ids([text])[0], return_counts=True)
+    expected = (np.sqrt(counts * idf[ids])[:, None] * rows[ids])[ids != 0].sum(axis=0)
+    expected /= np.linalg.norm(expected)
+    found = StaticEmbedder(MODEL, idf=idf).encode_queries([text])[0]
+    assert np.allclose(found, expected, atol=1e-5)
+
+
+def test_idf_counts_documents() -> None:
+    """The idf is ln(1 + (n - df + ½) / (df + ½)), df the number of texts with the token."""
+    model = shipped()
+    idf = model.fit_idf(["timeout timeout", "timeout rank", "gradient"])
+    number = {word: model.token_ids([word])[0][0] for word in ("timeout", "rank", "loss")}
+    assert idf[number["timeout"]] == pytest.approx(np.log1p(1.5 / 2.5))
+    assert idf[number["rank"]] == pytest.approx(np.log1p(2.5 / 1.5))
+    assert idf[number["loss"]] == pytest.approx(np.log1p(3.5 / 0.5))
+
+
+@pytest.mark.parametrize(
+    ("chinese", "english", "other"),
+    [
+        ("训练卡死", "training hangs", "download the image"),
+        ("端口被占用", "port already in use", "out of memory"),
+        ("显存不足", "out of GPU memory", "connection refused"),
+        ("梯度同步超时", "gradient synchronization timed out", "tokenizer vocabulary"),
+        ("網路斷線", "network disconnected", "learning rate schedule"),
+    ],
+)
+def test_translations_are_nearer_than_other_texts(chinese: str, english: str, other: str) -> None:
+    """One meaning in two languages is nearer than two meanings."""
+    query, same, different = shipped().encode_queries([chinese, english, other])
+    assert query @ same > query @ different + 0.2
+
+
+def test_another_idf_is_another_model() -> None:
+    """Vectors that differ never share a name, and loading twice gives the same."""
+    model = shipped()
+    idf = model.fit_idf(["timeout"])
+    assert StaticEmbedder.load(MODEL).name == model.name
+    assert StaticEmbedder(MODEL, idf=idf).name == StaticEmbedder(MODEL, idf=idf).name
+    assert StaticEmbedder(MODEL, idf=idf).name != model.name
+
+
+def test_loading_writes_nothing(copy: Path) -> None:
+    """Loading and encoding leaves every byte of the folder as it was."""
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    StaticEmbedder.load(copy).encode_queries(["超时"])
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_manifest_states_the_content() -> None:
+    """The shipped files are those the manifest was written for, within the size promised."""
+    manifest = json.loads((MODEL / MANIFEST).read_text("utf-8"))
+    assert manifest["content"] == content_hash(MODEL)
+    assert manifest["content"].startswith(shipped().name.rsplit("@", 1)[1])
+    assert sum(path.stat().st_size for path in MODEL.iterdir()) <= MAX_BYTES
+
+
+@pytest.mark.parametrize("name", [ROWS, TOKENIZER, MANIFEST])
+def test_missing_file_is_named(copy: Path, name: str) -> None:
+    """The error names the file that lacks and how to get it back."""
+    (copy / name).unlink()
+    with pytest.raises(DataError, match=name) as caught:
+        StaticEmbedder.load(copy)
+    assert "kb.embed.train" in caught.value.todo
+
+
+def test_cut_off_file_is_refused(copy: Path) -> None:
+    """A copy that broke off is seen by its size."""
+    (copy / ROWS).write_bytes((copy / ROWS).read_bytes()[:-1])
+    with pytest.raises(DataError, match=ROWS):
+        StaticEmbedder.load(copy)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [("{", "cannot be read"), ("{}", "cannot be read"), ("[]", "cannot be read")],
+)
+def test_unreadable_manifest_is_refused(copy: Path, manifest: str, message: str) -> None:
+    """A manifest that is no manifest is an error with its path, not a traceback."""
+    (copy / MANIFEST).write_text(manifest, "utf-8")
+    with pytest.raises(DataError, match=message):
+        StaticEmbedder.load(copy)
+
+
+def test_other_format_is_refused(copy: Path) -> None:
+    """A model of a later format is not read as if it were of this one."""
+    manifest = json.loads((copy / MANIFEST).read_text("utf-8"))
+    (copy / MANIFEST).write_text(json.dumps(manifest | {"format": 99}), "utf-8")
+    with pytest.raises(DataError, match="format 99"):
+        StaticEmbedder.load(copy)
+
+
+def test_idf_of_another_vocabulary_is_refused() -> None:
+    """An idf of the wrong length would weigh the wrong tokens."""
+    with pytest.raises(DataError, match="does not fit"):
+        StaticEmbedder(MODEL, idf=np.ones(3, dtype=np.float32))
+
+
+def test_query_path_imports_no_torch() -> None:
+    """Encoding works without torch, sentence-transformers and faiss in the process."""
+    program = (
+        "import sys; from pathlib import Path; from kb.embed.static import StaticEmbedder\n"
+        f"StaticEmbedder.load(Path({str(MODEL)!r})).encode_queries(['超时 timeout'])\n"
+        "print(sorted({'torch', 'sentence_transformers', 'faiss', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
