@@ -46,7 +46,7 @@ lab: $(VENV)/.dev
 	$(BIN)/python -m tests.lab.evaluate .state/lab
 
 fit: $(VENV)/.dev
-	$(BIN)/python -m kb.diagnose.fit
+	$(BIN)/python -m kb.evaluation.fit
 
 clean:
 	rm -rf $(VENV) build dist .state .mypy_cache .ruff_cache

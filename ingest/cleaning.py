@@ -106,7 +106,12 @@ def byline(line: str, words: WordLists) -> tuple[str, str] | None:
 
 
 def iso_date(text: str) -> str:
-    """``2025-05-20`` out of the usual ways to write a date, empty where there is none."""
+    """``2025-05-20`` out of the usual ways to write a date, empty where there is none.
+
+    Where the text names no more, ``2025-05`` or ``2025``.
+    """
+    if re.fullmatch(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?", text):
+        return text
     if match := _DATE.search(text):
         year, month, day = (int(part) for part in match.groups())
     else:

@@ -6,8 +6,8 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from ingest.cleaning import iso_date, tidy
-from ingest.html_lines import html_lines
+from ingest.cleaning import HEAD_LINES, byline, iso_date, tidy
+from ingest.html_lines import MAX_DEPTH, html_lines
 from ingest.types import Document
 from ingest.wordlists import WordLists
 from kb.errors import InputError
@@ -31,6 +31,7 @@ def read_html(text: str, words: WordLists) -> Document:
         InputError: there is no text in it, or it is nested too deep.
     """
     soup = BeautifulSoup(text, "html.parser")
+    _check_depth(soup)
     title, author, date, url = _meta(soup, words)
     for tag in soup.find_all(DROPPED):
         tag.decompose()
@@ -43,6 +44,29 @@ def read_html(text: str, words: WordLists) -> Document:
     if not any(line.strip() for line in lines):
         raise InputError("holds no text besides menus", todo="save the page after it has loaded")
     return Document(title=h1 or title, lines=tuple(lines), author=author, date=date, url=url)
+
+
+def _check_depth(soup: BeautifulSoup) -> None:
+    depths = {id(soup): 0}
+    for node in soup.descendants:
+        if isinstance(node, Tag):
+            depth = depths[id(node.parent)] + 1
+            if depth > MAX_DEPTH:
+                raise InputError("is nested too deep", todo="save the page again, or as text")
+            depths[id(node)] = depth
+
+
+def _take_bylines(lines: list[str], words: WordLists) -> tuple[list[str], str, str]:
+    """Lines without the bylines among the first ones, and the author and date these name."""
+    author = date = ""
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        found = byline(line, words) if line and number < HEAD_LINES else None
+        if found is None:
+            kept.append(line)
+        else:
+            author, date = author or found[0], date or found[1]
+    return kept, author, date
 
 
 def _meta(soup: BeautifulSoup, words: WordLists) -> tuple[str, str, str, str]:

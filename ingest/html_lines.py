@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from bs4 import Tag
 from bs4.element import Comment, NavigableString
 
-from kb.errors import InputError
-
 BLOCKS = re.compile(
     "address|article|blockquote|body|center|dd|details|div|dl|dt|fieldset|figcaption|figure|header"
     "|hr|main|p|section|summary|table|tbody|td|tfoot|th|thead"
@@ -19,13 +17,9 @@ MAX_DEPTH = 200  # of nested elements; pages have 30, a deeper one is damaged
 
 
 def html_lines(root: Tag) -> list[str]:
-    """The lines of an element.
-
-    Raises:
-        InputError: it is nested too deep.
-    """
+    """The lines of an element; the caller has checked that it is not deeper than `MAX_DEPTH`."""
     writer = _Writer()
-    writer.inside(root, 0)
+    writer.inside(root)
     writer.flush()
     return writer.lines
 
@@ -43,17 +37,15 @@ class _Writer:
         self._buffer.clear()
         self.lines += [line.strip() for line in text.split("\n") if line.strip()]
 
-    def inside(self, tag: Tag, depth: int) -> None:
+    def inside(self, tag: Tag) -> None:
         """Write what stands in an element."""
-        if depth > MAX_DEPTH:
-            raise InputError("is nested too deep", todo="save the page again, or as text")
         for child in tag.children:
             if isinstance(child, Tag):
-                self._element(child, depth + 1)
+                self._element(child)
             elif isinstance(child, NavigableString) and not isinstance(child, Comment):
                 self._buffer.append(re.sub(r"\s+", " ", str(child)))
 
-    def _element(self, tag: Tag, depth: int) -> None:
+    def _element(self, tag: Tag) -> None:
         if tag.name == "br":
             self._buffer.append("\n")
         elif tag.name == "pre":
@@ -66,14 +58,14 @@ class _Writer:
             cells = [" ".join(cell.get_text(" ").split()) for cell in tag.find_all(["td", "th"])]
             self.lines.append("| " + " | ".join(cells) + " |")
         elif tag.name in ("ul", "ol"):
-            self._points(tag, depth)
+            self._points(tag)
         elif BLOCKS.fullmatch(tag.name):
             self.flush()
-            self.inside(tag, depth)
+            self.inside(tag)
             self.flush()
             self.lines.append("")
         else:
-            self.inside(tag, depth)
+            self.inside(tag)
 
     def _heading(self, tag: Tag) -> None:
         self.flush()
@@ -81,11 +73,11 @@ class _Writer:
         if text:
             self.lines += ["", "#" * HEADINGS[tag.name] + " " + text, ""]
 
-    def _points(self, tag: Tag, depth: int) -> None:
+    def _points(self, tag: Tag) -> None:
         self.flush()
         for number, child in enumerate(tag.find_all("li", recursive=False), start=1):
             point = _Writer()
-            point.inside(child, depth + 1)
+            point.inside(child)
             point.flush()
             mark = f"{number}. " if tag.name == "ol" else "- "
             self.lines += _indented([line for line in point.lines if line.strip()], mark)

@@ -20,7 +20,7 @@ from ingest.html import read_html
 from ingest.incidents import incident_entry
 from ingest.markdown import name_title, read_markdown
 from ingest.phrases import Phrases, load_phrases
-from ingest.plain import to_markdown
+from ingest.plain import has_titles, to_markdown
 from ingest.progress import NoProgress
 from ingest.reading import file_digest, read_page
 from ingest.sources import Source, find_sources, kind_of
@@ -265,7 +265,7 @@ class Ingestor:
                 date=head.date,
             )
         body = drop_furniture(document.lines, words)
-        if kind == "page":
+        if kind == "page" or not has_titles(body, words):
             body = to_markdown(body, words)
         return replace(
             document,

@@ -41,6 +41,11 @@ def to_markdown(lines: Sequence[str], words: WordLists) -> list[str]:
     return result
 
 
+def has_titles(lines: Sequence[str], words: WordLists) -> bool:
+    """Whether headings mark the sections; pages often only print their titles bold."""
+    return any(line.startswith("#") and role_of(line, words) in STRONG_ROLES for line in lines)
+
+
 def _nest(lines: Sequence[str]) -> list[str]:
     """Bullets as ``- ``; the points below a lone dash's line become its steps."""
     result: list[str] = []

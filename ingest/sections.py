@@ -15,7 +15,7 @@ MAX_LEAD_IN_WORDS = 3
 MAX_ITEM_TITLE = 60  # characters before the colon of a point; more is a sentence with a colon
 _HAN = re.compile("[\u4e00-\u9fff]")
 _NUMBERING = re.compile(
-    r"^\s*(?:#{1,6}\s+|[一二三四五六七八九十]{1,3}[、..]\s*|第[一二三四五六七八九十\d]{1,3}[章节步]\s*[::]?\s*"
+    r"^\s*(?:[一二三四五六七八九十]{1,3}[、..]\s*|第[一二三四五六七八九十\d]{1,3}[章节步]\s*[::]?\s*"
     r"|\d{1,2}(?:\.\d{1,2}){0,3}[.、))]?\s+|\d{1,2}[.、))]\s*|[((][一二三四五六七八九十\d]{1,2}[))]\s*)?"
 )
 _MARKS = re.compile(r"^[\s*_【\[「《✅❌🔍💡📌🐛🚀⚠️#]+|[\s*_】\]」》::#]+$")
@@ -26,12 +26,12 @@ _NUMBER = re.compile(
 )
 _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<text>\S.*?)\s*#*$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
-_COLON = re.compile(r"\s*(?:[::](?!//)|\s[-–—]{1,2}\s|——)\s*")
+_COLON = re.compile(r"\s*(?:(?<!:)[::](?!//|:)|\s[-–—]{1,2}\s|——)\s*")
 
 
 def bare_title(line: str) -> str:
     """A heading without its marks, numbering, emphasis and closing colon."""
-    text = _NUMBERING.sub("", line.strip(), count=1)
+    text = _NUMBERING.sub("", line.strip().lstrip("#").strip(), count=1)
     return _MARKS.sub("", text).strip()
 
 

@@ -24,7 +24,6 @@ MAX_RECORD_BYTES = 16 * MIB  # the longest issues have 1 MiB; more is not a thre
 MAX_COMMENTS = 200  # read of one thread
 _STATUS: Mapping[str, ClaimStatus] = {"confirmed": "confirmed", "likely": "reported"}
 _STAGES = ("init", "data", "train", "eval", "save", "load", "inference")
-_FIXED = ("causes", "fixes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,8 @@ class ThreadReader:
             lines = drop_furniture(tidy(_text(comment, "body")), self.words)
             if any(line.strip() for line in lines):
                 title = f"{self.phrases.comment.en} · {_author(comment)}".rstrip(" ·")
-                parts.append(Part(role="other", title=title, lines=tuple(lines)))
+                role = "fixes" if self._tells_fix(lines) else "other"
+                parts.append(Part(role=role, title=title, lines=tuple(lines)))
         if not parts:
             raise InputError("is a thread without text", todo="save it with body and comments")
         document = Document(
@@ -135,6 +135,13 @@ class ThreadReader:
         )
         entry = self._entry(document, parts, url or f"{key}:{record.line}", record)
         return replace(entry, resolved=_text(value, "state").lower() == "closed")
+
+    def _tells_fix(self, lines: Sequence[str]) -> bool:
+        """Whether a comment says what ended the problem, and not that nothing did."""
+        said = [line for line in lines if not line.startswith(">")]
+        return any(
+            self.words.solved.search(line) and not self.words.unsolved.search(line) for line in said
+        )
 
     def _entry(self, document: Document, parts: Sequence[Part], key: str, record: Record) -> Entry:
         return document_entry(

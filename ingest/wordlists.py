@@ -71,6 +71,8 @@ class SignWords:
     code_lines: tuple[str, ...]
     bylines: tuple[str, ...]
     contents: tuple[str, ...]
+    solved: tuple[str, ...]
+    unsolved: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,8 @@ class WordLists:
     code_line: re.Pattern[str]
     bylines: tuple[re.Pattern[str], ...]
     contents: frozenset[str]
+    solved: re.Pattern[str]
+    unsolved: re.Pattern[str]
 
 
 def load_word_lists(data: Path) -> WordLists:
@@ -148,6 +152,8 @@ def load_word_lists(data: Path) -> WordLists:
         code_line=_any(signs.code_lines, "signs.yaml", flags=0),
         bylines=tuple(_any((word,), "signs.yaml") for word in signs.bylines),
         contents=frozenset(signs.contents),
+        solved=_any(signs.solved, "signs.yaml"),
+        unsolved=_any(signs.unsolved, "signs.yaml"),
     )
 
 

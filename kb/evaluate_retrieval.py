@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from kb.embed.base import Embedder
 from kb.errors import InputError
+from kb.evaluation.intervals import Interval, mean_interval
+from kb.fuse import fuse_scores
 
 Scores = NDArray[np.float32]
 Route = Callable[[Sequence[str], Sequence[str]], Scores]
 """Takes queries and documents, returns shape (queries, documents), higher is better."""
-
-SAMPLES = 2000  # bootstrap samples: the interval's ends then move by about 0.002
-SEED = 20240229  # any fixed number: the same run prints the same interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,26 +45,17 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """A mean over queries with its 95 % bootstrap interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How one route did on one group of queries."""
+    """How one route did on one group of queries, with 95 % bootstrap intervals over queries."""
 
     route: str
     group: str
     count: int
-    mrr: Measure
-    recall_at_1: Measure
-    recall_at_5: Measure
-    recall_at_10: Measure
-    ndcg_at_10: Measure
+    mrr: Interval
+    recall_at_1: Interval
+    recall_at_5: Interval
+    recall_at_10: Interval
+    ndcg_at_10: Interval
 
 
 def load_threads(path: Path) -> Benchmark:
@@ -79,7 +69,7 @@ def load_threads(path: Path) -> Benchmark:
     """
     queries, documents = [], []
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").rstrip("\n").split("\n")
         for number, line in enumerate(lines):
             thread = json.loads(line)
             title, text, log = thread["title"], thread["query_text"], thread["query_log"]
@@ -111,19 +101,11 @@ def hybrid(*routes: Route) -> Route:
     """The mean of `routes`, each query's scores stretched to [0, 1] first."""
 
     def score(queries: Sequence[str], documents: Sequence[str]) -> Scores:
-        parts = [min_max(route(queries, documents)) for route in routes]
-        mean: Scores = np.mean(parts, axis=0, dtype=np.float32)
-        return mean
+        weights = [1 / len(routes)] * len(routes)
+        parts = [route(queries, documents) for route in routes]
+        return np.stack([fuse_scores(rows, weights) for rows in zip(*parts, strict=True)])
 
     return score
-
-
-def min_max(scores: Scores) -> Scores:
-    """Every row stretched to [0, 1]; a row of equal scores says nothing and becomes zeros."""
-    low = scores.min(axis=1, keepdims=True)
-    span = scores.max(axis=1, keepdims=True) - low
-    stretched: Scores = (scores - low) / np.where(span > 0, span, 1)
-    return np.where(span > 0, stretched, 0).astype(np.float32)
 
 
 def ranks(scores: Scores, relevant: Sequence[int]) -> NDArray[np.int64]:
@@ -133,14 +115,6 @@ def ranks(scores: Scores, relevant: Sequence[int]) -> NDArray[np.int64]:
     before = np.arange(scores.shape[1])[None, :] < np.asarray(relevant)[:, None]
     ahead = (scores > own) | ((scores == own) & before)
     return np.asarray(1 + ahead.sum(axis=1), dtype=np.int64)
-
-
-def measure(values: NDArray[np.float64]) -> Measure:
-    """Mean of `values` and the 95 % percentile bootstrap interval over queries."""
-    generator = np.random.default_rng(SEED)
-    picks = generator.integers(0, len(values), size=(SAMPLES, len(values)))
-    low, high = np.percentile(values[picks].mean(axis=1), [2.5, 97.5])
-    return Measure(mean=float(values.mean()), low=float(low), high=float(high))
 
 
 def evaluate(benchmark: Benchmark, routes: Mapping[str, Route]) -> list[Result]:
@@ -158,17 +132,17 @@ def evaluate(benchmark: Benchmark, routes: Mapping[str, Route]) -> list[Result]:
 
 
 def _result(route: str, group: str, found: NDArray[np.int64]) -> Result:
-    def recall_at(k: int) -> Measure:
-        return measure((found <= k).astype(np.float64))
+    def recall_at(k: int) -> Interval:
+        return mean_interval((found <= k).tolist())
 
     gain = np.where(found <= 10, 1 / np.log2(found + 1), 0.0)
     return Result(
         route=route,
         group=group,
         count=len(found),
-        mrr=measure(1 / found),
+        mrr=mean_interval((1 / found).tolist()),
         recall_at_1=recall_at(1),
         recall_at_5=recall_at(5),
         recall_at_10=recall_at(10),
-        ndcg_at_10=measure(gain),
+        ndcg_at_10=mean_interval(gain.tolist()),
     )

@@ -156,8 +156,8 @@ class Searcher:
         short = (REACHABLE_TERMS / max(1, len(rarest_own))) ** 0.5
         return _Question(
             vector=vector if np.any(vector) else None,
-            terms=tuple(Term(token=token, weight=expanded[token]) for token in rarest),
-            names=tuple(Term(token=name) for name in rare_names),
+            terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest),
+            names=tuple(Term(word=name) for name in rare_names),
             name_idf=name_idf,
             reachable=sum(rarest_own) * (K1 + 1) * short,
             asked=Asked(

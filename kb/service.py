@@ -130,7 +130,7 @@ class Service:
             InputError: the stream is empty or binary.
         """
         started = time.perf_counter()
-        reading = self.reader.read_stream(chunks, name=name)
+        reading = self.reader.read_stream(chunks)
         return self.answer(reading, started=started, language=language, top=top, torch=torch)
 
     def read_paths(self, paths: Sequence[Path], *, dumps: Sequence[Path] = ()) -> LogReading:

@@ -537,14 +537,16 @@ class Incident:
 class LogReading:
     """What reading the logs gave: the incident, the events behind it, and what to search with.
 
-    `description` is the text that is not program output (a person's words), `excerpt` the lines
-    that matter, both redacted and of bounded length.
+    `description` is the text that is surely a person's words, `words` all lines that are not
+    plainly machine output (see `kb.logs.words`), `excerpt` the lines that matter; all redacted
+    and of bounded length.
     """
 
     incident: Incident
     events: tuple[Event, ...]
     description: str
     excerpt: str
+    words: str = ""
     redactions: int = 0
 
 

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Query, Request, Response
-from starlette.datastructures import FormData, UploadFile
 
 from app.api.bodies import (
     declared_length,
     media_type,
     pieces,
-    read_form,
     read_json,
     unsupported,
 )
 from app.api.lookup import body_of
 from app.api.negotiate import JSON, MARKDOWN, TEXT, answer_type
 from app.api.parts import Lang, Parts, json_response, parts_of
-from app.api.problems import HttpError, problem_of
+from app.api.problems import problem_of
+from app.api.uploads import (
+    FILE_SCHEMA,
+    FORM_SCHEMA,
+    SHORT_BYTES,
+    TEXT_SCHEMA,
+    Options,
+    diagnose_form,
+)
 from app.labels import Words
 from app.present import present
 from app.schemas import (
@@ -36,8 +35,8 @@ from app.schemas import (
     BatchResult,
     DiagnoseRequest,
 )
-from kb.errors import InputError, KBError
-from kb.types import Diagnosis, Language
+from kb.errors import KBError
+from kb.types import Diagnosis
 
 RAW = frozenset(
     {
@@ -51,10 +50,7 @@ RAW = frozenset(
     }
 )
 OFFERED = (JSON, "text/plain", "multipart/form-data", "application/octet-stream")
-SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
 TEXT_WIDTH = 100  # columns of text/plain answers
-MAX_NAME = 100  # characters of an uploaded file's name
-_UNSAFE = re.compile(r"[^\w.-]+")
 
 router = APIRouter(tags=["diagnose"])
 
@@ -64,43 +60,14 @@ Torch = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to answer."""
-
-    language: Language | None
-    top: int | None
-    torch: str | None
-
-
-_FORM_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "file": {
-            "type": "array",
-            "items": {"type": "string", "format": "binary"},
-            "description": "Logs of one run, plain or compressed.",
-        },
-        "dump": {
-            "type": "array",
-            "items": {"type": "string", "format": "binary"},
-            "description": "Flight-recorder dumps.",
-        },
-        "text": {"type": "string", "description": "A description or a pasted log."},
-        "lang": {"type": "string", "enum": ["zh", "en"]},
-        "top": {"type": "integer", "minimum": 1, "maximum": MAX_CAUSES},
-        "torch": {"type": "string", "pattern": VERSION},
-    },
-}
-_RAW_SCHEMA = {"type": "string", "format": "binary"}
 _BODY = {
     "requestBody": {
         "required": True,
         "content": {
             JSON: {"schema": {"$ref": "#/components/schemas/DiagnoseRequest"}},
-            "text/plain": {"schema": {"type": "string", "minLength": 1, "pattern": r"\S"}},
-            "multipart/form-data": {"schema": _FORM_SCHEMA},
-            "application/octet-stream": {"schema": _RAW_SCHEMA},
+            "text/plain": {"schema": TEXT_SCHEMA},
+            "multipart/form-data": {"schema": FORM_SCHEMA},
+            "application/octet-stream": {"schema": FILE_SCHEMA},
         },
     }
 }
@@ -143,7 +110,7 @@ async def diagnose(
     if media == JSON:
         answer = await _from_json(request, parts, options)
     elif media == "multipart/form-data":
-        answer = await _from_form(request, parts, options)
+        answer = await diagnose_form(request, parts, options)
     elif media in RAW or media.startswith("text/"):
         answer = await _from_raw(request, parts, options)
     else:
@@ -184,109 +151,6 @@ async def _from_raw(request: Request, parts: Parts, options: Options) -> Diagnos
         ),
         long=True,
     )
-
-
-async def _from_form(request: Request, parts: Parts, options: Options) -> Diagnosis:
-    async with read_form(request, limit=parts.settings.max_body) as fields:
-        options = _form_options(fields, options)
-        texts = [value for value in fields.getlist("text") if isinstance(value, str)]
-        logs = _uploads(fields, "file")
-        dumps = _uploads(fields, "dump")
-        unknown = sorted(set(fields) - {"file", "dump", "text", "lang", "top", "torch"})
-        if unknown:
-            raise HttpError(
-                422,
-                "invalid-body",
-                f"unknown fields: {', '.join(unknown)[:200]}",
-                todo="name files 'file', dumps 'dump', pasted text 'text'",
-            )
-        if not (texts or logs or dumps):
-            raise InputError("the form holds no log", todo="add a 'file', 'dump' or 'text' field")
-        length = declared_length(request)
-        long = length is None or length > SHORT_BYTES
-        return await parts.run(lambda: _spooled(parts, texts, logs, dumps, options), long=long)
-
-
-def _form_options(fields: FormData, options: Options) -> Options:
-    """The options, those of the form before those of the address."""
-    given = {name: fields.get(name) for name in ("lang", "top", "torch")}
-    chosen = {name: value for name, value in given.items() if isinstance(value, str) and value}
-    try:
-        # The same check the JSON body goes through; form values are strings.
-        checked = msgspec.convert({"text": "-", **chosen}, DiagnoseRequest, strict=False)
-    except msgspec.ValidationError as error:
-        raise HttpError(422, "invalid-body", str(error), todo="see /docs") from error
-    return Options(
-        language=checked.lang or options.language,
-        top=checked.top or options.top,
-        torch=checked.torch or options.torch,
-    )
-
-
-def _uploads(fields: FormData, name: str) -> list[tuple[str, BinaryIO]]:
-    found = []
-    for value in fields.getlist(name):
-        if not isinstance(value, UploadFile):
-            raise HttpError(
-                422, "invalid-body", f"field {name!r} is not a file", todo="send it as a file part"
-            )
-        found.append((value.filename or "", value.file))
-    return found
-
-
-def _spooled(
-    parts: Parts,
-    texts: Sequence[str],
-    logs: Sequence[tuple[str, BinaryIO]],
-    dumps: Sequence[tuple[str, BinaryIO]],
-    options: Options,
-) -> Diagnosis:
-    """Diagnose uploads as files of a folder of their own: their names tell ranks."""
-    if texts and not logs and not dumps:
-        return parts.service.diagnose_text(
-            "\n".join(texts), language=options.language, top=options.top, torch=options.torch
-        )
-    with tempfile.TemporaryDirectory(prefix="timeout-kb-") as name:
-        folder = Path(name)
-        (folder / "log").mkdir()
-        (folder / "dump").mkdir()
-        paths = []
-        if texts:
-            paths.append(folder / "log" / "description.txt")
-            paths[0].write_text("\n".join(texts), encoding="utf-8", errors="replace")
-        paths += _save(logs, folder / "log")
-        saved = _save(dumps, folder / "dump")
-        answer = parts.service.diagnose_paths(
-            paths,
-            dumps=[folder / "dump"] if saved else [],
-            language=options.language,
-            top=options.top,
-            torch=options.torch,
-        )
-        return _without_folder(answer, folder / "log")
-
-
-def _save(uploads: Sequence[tuple[str, BinaryIO]], folder: Path) -> list[Path]:
-    """Copy uploads into `folder` under their own names, made harmless and unique."""
-    paths: list[Path] = []
-    for number, (name, stream) in enumerate(uploads):
-        base = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
-        path = folder / (base[-MAX_NAME:] or f"upload-{number}")
-        if path in paths:
-            path = path.with_name(f"{number}-{path.name}")
-        with path.open("wb") as file:
-            shutil.copyfileobj(stream, file)
-        paths.append(path)
-    return paths
-
-
-def _without_folder(answer: Diagnosis, folder: Path) -> Diagnosis:
-    """Name files as they were uploaded, not where they lay here."""
-    first = answer.incident.first_error
-    if first is None:
-        return answer
-    first = replace(first, file=first.file.removeprefix(f"{folder}/"))
-    return replace(answer, incident=replace(answer.incident, first_error=first))
 
 
 def _answer(answer: Diagnosis, form: str, parts: Parts) -> Response:

@@ -94,7 +94,10 @@ def add_problem_handlers(app: FastAPI) -> None:
         found = problem(
             request, status=status, code=code, detail=str(error.detail), todo=_TODO.get(status, "")
         )
-        return respond(found, error.headers)
+        headers = dict(error.headers or {})
+        if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = _allowed(app, request) or headers.get("Allow", "")
+        return respond(found, headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
@@ -115,6 +118,13 @@ def add_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(KBError, expected)
     app.add_exception_handler(HTTPException, protocol)
     app.add_exception_handler(RequestValidationError, invalid)
+
+
+def _allowed(app: FastAPI, request: Request) -> str:
+    """All methods of a path; the framework names only those of the first route it tried."""
+    path = getattr(request.scope.get("route"), "path", "")
+    methods = app.openapi().get("paths", {}).get(path, {})
+    return ", ".join(sorted(method.upper() for method in methods))
 
 
 def retry_after(seconds: float) -> dict[str, str]:

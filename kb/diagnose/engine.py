@@ -17,6 +17,7 @@ SIMILAR_SHOWN = 5
 SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
 SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
 QUERY_CHARS = 6000
+UNSURE_CHARS = 600  # of lines that may be words, searched with when none surely are
 # Patterns of these kinds mean that distributed communication failed, whatever the words say.
 TROUBLE_KINDS = ("timeout", "cascade")
 HANG_EVENT = "hang"  # event of the cues that say a job hangs or times out
@@ -43,7 +44,7 @@ class Engine:
 
     def signals(self, reading: LogReading) -> tuple[Signal, ...]:
         """All signals of a reading: log lines, facts, and the person's words."""
-        hits = self._cues.read(reading.description)
+        hits = self._cues.read(reading.words)
         return (
             *event_signals(reading.events, self._knowledge.pattern_by_id),
             *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
@@ -85,8 +86,9 @@ class Engine:
 
 
 def query_text(reading: LogReading) -> str:
-    """What to search with: the description first, then the lines that matter."""
-    return f"{reading.description}\n{reading.excerpt}".strip()[:QUERY_CHARS]
+    """What to search with: the person's words first, then the lines that matter."""
+    described = reading.description or reading.words[:UNSURE_CHARS]
+    return f"{described}\n{reading.excerpt}".strip()[:QUERY_CHARS]
 
 
 def search_filters(exclude: Sequence[str] = ()) -> Filters:

@@ -1,4 +1,4 @@
-"""Fits data/weights.json on labelled incidents: `python -m kb.diagnose.fit THREADS`.
+"""Fits data/weights.json on labelled incidents: `python -m kb.evaluation.fit THREADS`.
 
 Maximum a posteriori: the log likelihood of the labels, with Gaussian priors that hold the scales
 near 1 (the expert's weights as written) and the learned corrections near 0. Temperature and the
@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.diagnose.model import WEIGHTS_FORMAT, Weights, vote_logit
+from kb.diagnose.model import WEIGHTS_FORMAT, Weights, discounted, vote_logit
 from kb.diagnose.signals import Signal
 from kb.types import EvidenceKind
 
@@ -24,7 +24,7 @@ PRIOR_TEMPER = 0.7  # the labelled incidents are no fair draw: their shares coun
 PRIOR_COUNT = 2.0  # incidents added to every cause
 ALSO_TARGET = 0.25  # share of the label that goes to equally defensible causes
 SCALE_PULL = 4.0  # precision of a scale around 1
-LEARNED_PULL = 6.0  # precision of a learned correction around 0
+LEARNED_PULL = 20.0  # precision of a learned correction around 0; held-out likelihood is flat here
 MIN_SUPPORT = 2  # incidents a signal must stand in before anything is learned of it
 Floats = NDArray[np.float64]
 
@@ -126,10 +126,11 @@ def _matrix(samples: Sequence[Sample], causes: Sequence[str]) -> _Matrix:
     present = np.zeros((len(samples), len(names)))
     target = np.zeros((len(samples), len(causes)))
     for row, sample in enumerate(samples):
+        for cause in causes:
+            shares = discounted(sample.signals, cause)
+            for signal, share in zip(sample.signals, shares, strict=True):
+                expert[row, KINDS.index(signal.kind), place[cause]] += share
         for signal in sample.signals:
-            for cause, weight in signal.weights.items():
-                if cause in place:
-                    expert[row, KINDS.index(signal.kind), place[cause]] += weight
             if signal.name in column:
                 present[row, column[signal.name]] = 1.0
         for cause in causes:

@@ -1,9 +1,12 @@
 """The evidence model: a log-linear combination of signals into calibrated probabilities.
 
-For each cause c:  logit(c) = prior(c) + Σ over signals  scale(kind) · expert(signal, c)
+For each cause c:  logit(c) = prior(c) + Σ over signals  scale(kind) · discounted expert(signal, c)
                                         + learned(signal, c)  +  case_weight · vote(c)
 
-`expert` stands in data/*.yaml, everything else in data/weights.json, fitted by `kb.diagnose.fit`.
+Signals repeat each other (a framework, its stage, its error text), so the expert's weights that
+point the same way count in full, then REPEAT_DISCOUNT of it, and so on, strongest first.
+
+`expert` stands in data/*.yaml, everything else in data/weights.json, fitted by `kb.evaluation.fit`.
 The softmax at the fitted temperature is shared out with `unknown`: the fewer nats the evidence
 moves, the larger the share that none of it decides. Every logit is a sum, so each probability can
 be explained by its parts.
@@ -23,6 +26,7 @@ from kb.errors import DataError
 from kb.types import EvidenceKind
 
 WEIGHTS_FORMAT = 1
+REPEAT_DISCOUNT = 0.85  # 1 double counts, 0.55 forgets; held-out likelihood is best about here
 VOTE_FLOOR = 0.3  # share of votes spread evenly: a few cases never rule the other causes out
 
 
@@ -88,11 +92,11 @@ def load_weights(path: Path) -> Weights:
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}", todo="reinstall the package") from error
     except msgspec.DecodeError as error:
-        raise DataError(f"{path.name}: {error}", todo="run python -m kb.diagnose.fit") from error
+        raise DataError(f"{path.name}: {error}", todo="run python -m kb.evaluation.fit") from error
     if weights.format != WEIGHTS_FORMAT:
         raise DataError(
             f"{path.name} has format {weights.format}, this program reads {WEIGHTS_FORMAT}",
-            todo="run python -m kb.diagnose.fit",
+            todo="run python -m kb.evaluation.fit",
         )
     return weights
 
@@ -107,11 +111,7 @@ def rank_causes(signals: Sequence[Signal], votes: Mapping[str, float], weights: 
     """
     scored: list[tuple[str, float, list[Part]]] = []
     for cause in weights.prior:
-        parts = [
-            Part(signal=signal, weight=weight)
-            for signal in signals
-            if (weight := signal_weight(signal, cause, weights))
-        ]
+        parts = explain(signals, cause, weights)
         logit = weights.prior[cause] + sum(part.weight for part in parts)
         logit += weights.case_weight * vote_logit(cause, votes, len(weights.prior))
         scored.append((cause, logit / weights.temperature, parts))
@@ -131,10 +131,28 @@ def rank_causes(signals: Sequence[Signal], votes: Mapping[str, float], weights: 
     return Ranking(causes=tuple(ranked), unknown=unknown)
 
 
-def signal_weight(signal: Signal, cause: str, weights: Weights) -> float:
-    """Nats one signal adds to one cause."""
-    expert = weights.scale.get(signal.kind, 1.0) * signal.weights.get(cause, 0.0)
-    return expert + weights.learned.get(signal.name, {}).get(cause, 0.0)
+def explain(signals: Sequence[Signal], cause: str, weights: Weights) -> list[Part]:
+    """The nats each signal adds to one cause; signals that add nothing are left out."""
+    experts = discounted(signals, cause)
+    parts: list[Part] = []
+    for signal, expert in zip(signals, experts, strict=True):
+        learned = weights.learned.get(signal.name, {}).get(cause, 0.0)
+        weight = weights.scale.get(signal.kind, 1.0) * expert + learned
+        if weight:
+            parts.append(Part(signal=signal, weight=weight))
+    return parts
+
+
+def discounted(signals: Sequence[Signal], cause: str) -> list[float]:
+    """The expert's weights for `cause`, repeats of one direction discounted, strongest first."""
+    raw = [signal.weights.get(cause, 0.0) for signal in signals]
+    result = list(raw)
+    for sign in (1, -1):
+        same = [number for number, weight in enumerate(raw) if weight * sign > 0]
+        same.sort(key=lambda number: (-abs(raw[number]), signals[number].name))
+        for repeat, number in enumerate(same):
+            result[number] = raw[number] * REPEAT_DISCOUNT**repeat
+    return result
 
 
 def vote_logit(cause: str, votes: Mapping[str, float], causes: int) -> float:

@@ -33,8 +33,8 @@ CONFIG = "config.json"
 MANIFEST = "manifest.json"
 FILES = (ROWS, SCALES, IDF, TOKENIZER, CONFIG)
 HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
+SMOOTHING = 0.25  # share of the texts; without it MRR falls by .02, .1 to .4 are alike
 TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
-TOKENS_AT_ONCE = 8192  # distinct tokens gathered together: 8 MB of float32 at 256 dimensions
 UNKNOWN = 0  # token id of everything the vocabulary lacks; its row is zero
 REPAIR = "restore data/model, or rebuild it with `python -m kb.embed.train`"
 
@@ -103,13 +103,15 @@ class StaticEmbedder:
     def fit_idf(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Inverse document frequency of every token over `texts`, shape (tokens,).
 
-        idf = ln(1 + (n - df + ½) / (df + ½)), as BM25 has it: never negative.
+        idf = ln(1 + (n - df + ½) / (df + ½ + n · `SMOOTHING`)): that of BM25, never negative, but
+        flat for rare words, whose rows are long already.
         Source: https://doi.org/10.1561/1500000019
         """
         document_frequency = np.zeros(len(self._rows), dtype=np.int64)
         for ids, _, _ in self._counts(texts):
             document_frequency += np.bincount(ids, minlength=len(self._rows))
-        odds = (len(texts) - document_frequency + 0.5) / (document_frequency + 0.5)
+        count = len(texts)
+        odds = (count - document_frequency + 0.5) / (document_frequency + 0.5 + count * SMOOTHING)
         return np.log1p(odds).astype(np.float32)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.errors import KBError, MissingExtraError
+from kb.errors import InputError, KBError, MissingExtraError
 from kb.settings import shipped_data
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NAME = "timeout-kb-bilingual"
 REPORT_EVERY = 50  # steps
+HASH_DIGITS = 12  # shown of the content hash
 
 
 class Progress:
@@ -121,26 +122,46 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m kb.embed.train", description=__doc__)
-    parser.add_argument("--parallel", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--parallel", type=Path, help="folder of the corpus")
+    parser.add_argument("--idf-only", action="store_true", help="only fit the idf to the cases")
+    parser.add_argument("--cases", type=Path, default=shipped_data() / "cases")
     parser.add_argument("--output", type=Path, default=shipped_data() / "model")
     parser.add_argument("--lexicon", type=Path, default=shipped_data() / "lexicon")
     parser.add_argument("--cache", type=Path, help="keep the teacher's vectors here")
     parser.add_argument("--steps", type=int, help="training steps (default: the recipe's)")
     parser.add_argument("--mine", action="store_true", help="write the lexicon's mined.tsv anew")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.parallel is None and not options.idf_only:
+        parser.error("give --parallel, the folder of the corpus, or --idf-only")
+    return options
 
 
-def run(options: argparse.Namespace) -> str:
-    """Train, write the model to ``options.output``; returns its content hash."""
+def fit_idf(model: Path, cases: Path, otherwise: Sequence[str] = ()) -> str:
+    """Fit the model's default idf to the `cases`, or to other texts; returns the content hash.
+
+    Raises:
+        InputError: there are neither cases nor other texts.
+    """
     from kb.embed.static import StaticEmbedder
+    from kb.embed.training.export import replace_idf
+
+    texts = [path.read_text("utf-8") for path in sorted(cases.glob("*.md"))] or otherwise
+    if not texts:
+        raise InputError(
+            f"there are no cases in {cases}", todo="give --cases, a folder of .md files"
+        )
+    return replace_idf(model, StaticEmbedder.load(model).fit_idf(texts))
+
+
+def run(options: argparse.Namespace, progress: Progress) -> str:
+    """Train, write the model to ``options.output``; returns its content hash."""
     from kb.embed.training.corpus import read_corpus, read_glossary, read_identifiers
-    from kb.embed.training.export import replace_idf, write_model
+    from kb.embed.training.export import write_model
     from kb.embed.training.lexicon import mine
     from kb.embed.training.optimise import Recipe
     from kb.embed.training.teacher import MiniLM
     from kb.text import Tokenizer
 
-    progress = Progress()
     text = Tokenizer(options.lexicon)
     corpus = read_corpus(options.parallel, text)
     if options.mine:
@@ -160,10 +181,7 @@ def run(options: argparse.Namespace) -> str:
         idf=np.ones(len(rows), dtype=np.float32),
         config={"recipe": asdict(recipe), "sources": list(corpus.sources)},
     )
-    idf = StaticEmbedder.load(options.output).fit_idf(corpus.documents)
-    content = replace_idf(options.output, idf)
-    progress.say(f"{NAME}@{content[:12]} in {options.output}")
-    return content
+    return fit_idf(options.output, options.cases, corpus.documents)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -171,8 +189,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # set before the libraries start their pools: more threads add up in another order
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    options, progress = _parse(arguments), Progress()
     try:
-        run(_parse(arguments))
+        if options.idf_only:
+            content = fit_idf(options.output, options.cases)
+        else:
+            content = run(options, progress)
     except ImportError as error:
         problem: KBError = MissingExtraError(
             f"training needs {error.name}, which is not installed",
@@ -181,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KBError as error:
         problem = error
     else:
+        progress.say(f"{NAME}@{content[:HASH_DIGITS]} in {options.output}")
         return 0
     sys.stderr.write(f"{problem}\n")
     return problem.exit_code

@@ -7,20 +7,23 @@ prediction comes from weights that saw the project.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kb.diagnose.fit import Sample, calibrate, fit
-from kb.diagnose.model import Weights, rank_causes
+from kb.diagnose.model import Scored, Weights, rank_causes
+from kb.diagnose.signals import Signal
 from kb.diagnose.votes import case_votes
 from kb.evaluation.incidents import Incident
 from kb.evaluation.intervals import Interval, mean_interval
 from kb.service import Service
+from kb.types import UNKNOWN
 
 FOLDS = 10
+CASE_WEIGHT = 0.3  # of a case's symptoms beside a thread: two languages, and written knowingly
 BINS = 10
 SEED = 7
 
@@ -44,18 +47,46 @@ def samples_of(incidents: Sequence[Incident], service: Service) -> list[Sample]:
     own = _cases_by_url(service)
     samples = []
     for incident in incidents:
-        reading = service.reader.read_text(incident.text)
-        found = service.similar(reading, exclude=own.get(_thread(incident.url), ()))
+        signals, votes = _observe(incident.text, service, own.get(_thread(incident.url), ()))
         samples.append(
             Sample(
-                signals=service.engine.signals(reading),
-                votes=case_votes(found.hits, service.entries_of(found)),
+                signals=signals,
+                votes=votes,
                 cause=incident.cause,
                 also=incident.also,
-                group=incident.repo,
+                group=incident.repo.lower(),
             )
         )
     return samples
+
+
+def case_samples(service: Service) -> list[Sample]:
+    """The symptoms of every shipped case as further samples, one a language; it does not vote."""
+    samples = []
+    for case in service.knowledge.cases:
+        for section in case.sections:
+            if section.role != "symptoms" or case.causes[0].id == UNKNOWN:
+                continue
+            signals, votes = _observe(section.text, service, (case.id,))
+            samples.append(
+                Sample(
+                    signals=signals,
+                    votes=votes,
+                    cause=case.causes[0].id,
+                    also=tuple(claim.id for claim in case.causes[1:]),
+                    group=case.project.lower(),
+                    weight=CASE_WEIGHT,
+                )
+            )
+    return samples
+
+
+def _observe(
+    text: str, service: Service, exclude: Sequence[str]
+) -> tuple[tuple[Signal, ...], dict[str, float]]:
+    reading = service.reader.read_text(text)
+    found = service.similar(reading, exclude=exclude)
+    return service.engine.signals(reading), case_votes(found.hits, service.entries_of(found))
 
 
 def _thread(url: str) -> str:
@@ -86,59 +117,82 @@ def folds_of(samples: Sequence[Sample], folds: int = FOLDS) -> NDArray[np.int64]
     return np.array([fold_of[sample.group] for sample in samples])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeldOut:
+    """Held-out scores of the first n samples, from weights that saw none of their group.
+
+    `logits` has shape (n, causes) at temperature 1, `support` (n,) nats for the leading cause.
+    """
+
+    folds: NDArray[np.int64]
+    weights: Mapping[int, Weights]
+    logits: NDArray[np.float64]
+    support: NDArray[np.float64]
+    truth: NDArray[np.int64]
+
+    def calibrated(self, weights: Weights, fold: int | None = None) -> Weights:
+        """`weights` calibrated on all samples, or on those outside `fold`."""
+        kept = np.ones(len(self.truth), dtype=bool) if fold is None else self.folds != fold
+        return calibrate(weights, self.logits[kept], self.support[kept], self.truth[kept])
+
+
 def cross_validate(
-    incidents: Sequence[Incident], samples: Sequence[Sample], causes: Sequence[str]
+    incidents: Sequence[Incident],
+    samples: Sequence[Sample],
+    causes: Sequence[str],
+    more: Sequence[Sample] = (),
 ) -> list[Prediction]:
-    """Held-out predictions: log-linear weights, then calibration, each fitted on other folds."""
-    folds = folds_of(samples)
-    raw, support = _held_out(samples, causes, folds)
-    truth = np.array([causes.index(sample.cause) for sample in samples])
-    predictions: dict[int, Prediction] = {}
-    for fold, weights in _fold_weights(samples, causes, folds):
-        others = folds != fold
-        fitted = calibrate(weights, raw[others], support[others], truth[others])
-        for number in np.flatnonzero(folds == fold):
-            ranking = rank_causes(samples[number].signals, samples[number].votes, fitted)
-            predictions[int(number)] = Prediction(
-                incident=incidents[number],
+    """Held-out predictions: log-linear weights, then calibration, each fitted on other folds.
+
+    `samples` belong to `incidents` in order; `more` are only learned from.
+    """
+    held = _hold_out(samples, causes, more)
+    calibrated = {fold: held.calibrated(weights, fold) for fold, weights in held.weights.items()}
+    predictions: list[Prediction] = []
+    for number, (incident, sample) in enumerate(zip(incidents, samples, strict=True)):
+        ranking = rank_causes(sample.signals, sample.votes, calibrated[int(held.folds[number])])
+        predictions.append(
+            Prediction(
+                incident=incident,
                 causes=tuple(scored.cause for scored in ranking.causes),
                 probabilities=tuple(scored.probability for scored in ranking.causes),
             )
-    return [predictions[number] for number in range(len(samples))]
+        )
+    return predictions
 
 
-def fit_all(samples: Sequence[Sample], causes: Sequence[str], *, fitted_on: str) -> Weights:
+def fit_all(
+    samples: Sequence[Sample], causes: Sequence[str], more: Sequence[Sample] = (), *, fitted_on: str
+) -> Weights:
     """The weights to ship: fitted on all samples, calibrated on held-out predictions."""
-    folds = folds_of(samples)
-    raw, support = _held_out(samples, causes, folds)
-    truth = np.array([causes.index(sample.cause) for sample in samples])
-    return calibrate(fit(samples, causes, fitted_on=fitted_on), raw, support, truth)
+    held = _hold_out(samples, causes, more)
+    return held.calibrated(fit([*samples, *more], causes, fitted_on=fitted_on))
 
 
-def _fold_weights(
-    samples: Sequence[Sample], causes: Sequence[str], folds: NDArray[np.int64]
-) -> Iterator[tuple[int, Weights]]:
-    for fold in sorted(set(folds.tolist())):
-        training = [sample for sample, where in zip(samples, folds, strict=True) if where != fold]
-        yield fold, fit(training, causes)
-
-
-def _held_out(
-    samples: Sequence[Sample], causes: Sequence[str], folds: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Held-out logits at temperature 1, and the evidence for the leading cause."""
+def _hold_out(samples: Sequence[Sample], causes: Sequence[str], more: Sequence[Sample]) -> _HeldOut:
+    everything = [*samples, *more]
+    folds = folds_of(everything)
+    fitted: dict[int, Weights] = {}
     logits = np.zeros((len(samples), len(causes)))
     support = np.zeros(len(samples))
-    for fold, weights in _fold_weights(samples, causes, folds):
-        for number in np.flatnonzero(folds == fold):
-            ranking = rank_causes(samples[number].signals, samples[number].votes, weights)
+    for fold in sorted(set(folds[: len(samples)].tolist())):
+        training = [item for item, where in zip(everything, folds, strict=True) if where != fold]
+        fitted[fold] = fit(training, causes)
+        for number, sample in enumerate(samples):
+            if folds[number] != fold:
+                continue
+            ranking = rank_causes(sample.signals, sample.votes, fitted[fold])
             for scored in ranking.causes:
                 logits[number, causes.index(scored.cause)] = scored.logit
-            support[number] = max(
-                sum(part.weight for part in scored.parts if part.weight > 0)
-                for scored in ranking.causes
-            )
-    return logits, support
+            support[number] = max(_support(scored) for scored in ranking.causes)
+    truth = np.array([causes.index(sample.cause) for sample in samples])
+    return _HeldOut(
+        folds=folds[: len(samples)], weights=fitted, logits=logits, support=support, truth=truth
+    )
+
+
+def _support(scored: Scored) -> float:
+    return sum(part.weight for part in scored.parts if part.weight > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

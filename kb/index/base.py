@@ -22,9 +22,9 @@ REPAIR = "run `timeout-kb ingest --rebuild`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A token of a question and its weight (1: as asked; below: a translation)."""
+    """A word of a question and its weight (1: as asked; below: a translation)."""
 
-    token: str
+    word: str
     weight: float = 1.0
 
 

@@ -149,7 +149,7 @@ class Catalogue:
     @classmethod
     def load(cls, folder: Path) -> Catalogue:
         """Read what `save` wrote."""
-        with np.load(folder / FILE, allow_pickle=False) as arrays:
+        with (folder / FILE).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return cls(
                 ordinals=arrays["ordinals"],
                 ids=arrays["ids"],

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import faiss as stubbed_faiss
 import numpy as np
@@ -184,7 +185,7 @@ def load(folder: Path, base: str, *, known: DenseIndex | None = None) -> FaissIn
     """
     try:
         large = known.base if isinstance(known, FaissIndex) else _read(folder / base)
-        with np.load(folder / DELTA, allow_pickle=False) as arrays:
+        with (folder / DELTA).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return FaissIndex(
                 base=large,
                 dimension=int(large.d),
@@ -192,7 +193,7 @@ def load(folder: Path, base: str, *, known: DenseIndex | None = None) -> FaissIn
                 numbers=arrays["numbers"],
                 vectors=arrays["vectors"],
             )
-    except (RuntimeError, ValueError, KeyError) as error:
+    except (RuntimeError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise SearchIndexError(
             f"{folder}: the vectors cannot be read: {error}", todo=REPAIR
         ) from error

@@ -81,7 +81,7 @@ class TantivyIndex:
                 (
                     tantivy.Occur.Should,
                     query.boost_query(
-                        query.term_query(self.schema, field, term.token, "freq"), term.weight
+                        query.term_query(self.schema, field, term.word, "freq"), term.weight
                     ),
                 )
                 for term in terms
@@ -130,10 +130,12 @@ def change(folder: Path, removed: Iterable[int], documents: Iterable[Document]) 
     """
     index = _index(folder)
     writer = index.writer(HEAP_BYTES, WRITER_THREADS)
-    for number in removed:
-        writer.delete_documents_by_term("number", int(number))
-    for document in documents:
-        writer.delete_documents_by_term("number", document.number)
+    added = list(documents)
+    gone = sorted({int(number) for number in removed} | {one.number for one in added})
+    if gone:
+        # by query: deletion by term takes a Python number for a signed one and matches nothing
+        writer.delete_documents_by_query(tantivy.Query.term_set_query(index.schema, "number", gone))
+    for document in added:
         writer.add_document(_document(document))
     writer.commit()
     writer.wait_merging_threads()

@@ -17,7 +17,7 @@ _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Bytes of whole lines without terminal colours; `first_line` counts from 1."""
+    """Bytes of whole lines without terminal colours or CRLF; `first_line` counts from 1."""
 
     data: bytes
     first_line: int
@@ -60,6 +60,8 @@ def _cut(data: bytes) -> int:
 
 def _block(data: bytes, line: int, *, last: bool) -> Block:
     newlines = data.count(b"\n")
+    if b"\r\n" in data:
+        data = data.replace(b"\r\n", b"\n")
     if b"\x1b" in data:
         data = _ANSI.sub(b"", data)
     return Block(data, line, newlines, last)

@@ -17,7 +17,7 @@ _SYSLOG = re.compile(
     + r"(?: (?P<y>20\d\d))?"
 )
 _BARE = re.compile(r"(?<![\d:])" + _TIME + r"(?![:\d])")
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_YEAR = 1970  # where only month and day are printed, seconds count from that year's start
 
 

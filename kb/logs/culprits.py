@@ -10,13 +10,14 @@ from kb.logs.ranks import behind, exit_code
 from kb.types import Bilingual, Culprit, Event
 
 MAX_CULPRITS = 16  # more is no pointer any more
-MAX_SILENT_SHARE = 0.5  # silent ranks are suspects only where they are the exception
+MAX_SILENT_SHARE = 0.34  # silent ranks are suspects only where they are the exception
+ROOT_CAUSE_LINES = 8  # lines of one row of torchrun's failure table
 
 
 def find_culprits(picture: Picture) -> tuple[Culprit, ...]:
     """Suspect ranks, the strongest reason first; each rank once."""
     found: dict[int, Culprit] = {}
-    for source in (_crashed, _named, _odd_collective, _lagging, _silent):
+    for source in (_crashed, _named, _odd_collective, _lagging, _first_failed, _silent):
         for culprit in source(picture):
             found.setdefault(culprit.rank, culprit)
         if found:
@@ -48,7 +49,13 @@ def _crashed(picture: Picture) -> Iterator[Culprit]:
 
 # Errors every rank meets at once say nothing about the rank that printed one first.
 _SHARED = frozenset(
-    {"mismatch_detected", "store_connect", "rendezvous_failed", "nccl_system_error", "gloo_full_mesh"}
+    {
+        "mismatch_detected",
+        "store_connect",
+        "rendezvous_failed",
+        "nccl_system_error",
+        "gloo_full_mesh",
+    }
 )
 
 
@@ -58,12 +65,24 @@ def _local(event: Event) -> bool:
 
 def _named(picture: Picture) -> Iterator[Culprit]:
     """Ranks other ranks name: monitored barrier's roll call, a closed connection."""
+    for event in picture.of("desync_report"):
+        for text in event.fields.get("peers", "").split(","):
+            if text.strip().isdigit():
+                yield Culprit(
+                    rank=int(text),
+                    reason=Bilingual(
+                        zh="失步报告点名：落后或未加入", en="named by the desync report as lagging"
+                    ),
+                    line=event.line,
+                )
     for event in picture.of("monitored_barrier"):
         for text in event.fields.get("peers", "").split(","):
             if text.strip().isdigit():
                 yield Culprit(
                     rank=int(text),
-                    reason=Bilingual(zh="没有到达 monitoredBarrier", en="did not reach the monitored barrier"),
+                    reason=Bilingual(
+                        zh="没有到达 monitoredBarrier", en="did not reach the monitored barrier"
+                    ),
                     line=event.line,
                 )
     if not picture.of("monitored_barrier"):
@@ -73,7 +92,9 @@ def _named(picture: Picture) -> Iterator[Culprit]:
                 event = picture.of("barrier_waiter")[0]
                 yield Culprit(
                     rank=int(peer),
-                    reason=Bilingual(zh="其他卡在屏障处等它", en="others wait for it at the barrier"),
+                    reason=Bilingual(
+                        zh="其他卡在屏障处等它", en="others wait for it at the barrier"
+                    ),
                     line=event.line,
                 )
     closed = Counter(
@@ -131,10 +152,30 @@ def _lagging(picture: Picture) -> Iterator[Culprit]:
         yield Culprit(
             rank=rank,
             reason=Bilingual(
-                zh="在同一进程组里进度落后于其他卡", en="behind the others in the same process group"
+                zh="在同一进程组里进度落后于其他卡",
+                en="behind the others in the same process group",
             ),
             line=slow[rank].line,
         )
+
+
+def _first_failed(picture: Picture) -> Iterator[Culprit]:
+    """The rank torchrun saw fail first; the watchdog's own abort says nothing."""
+    for mark in picture.of("root_cause_row"):
+        rows = [
+            e
+            for e in picture.of("exit_row")
+            if e.file == mark.file and 0 < e.line - mark.line <= ROOT_CAUSE_LINES
+        ]
+        for row in rows[:1]:
+            if row.rank is not None and exit_code(row) not in (None, -6, -15):
+                yield Culprit(
+                    rank=row.rank,
+                    reason=Bilingual(
+                        zh="torchrun 最先观察到它失败", en="torchrun saw it fail first"
+                    ),
+                    line=row.line,
+                )
 
 
 def _silent(picture: Picture) -> Iterator[Culprit]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kb.logs import clock, prefix
 from kb.logs.redact import redact
+from kb.logs.scan import regex_flags
 from kb.types import Event, Pattern
 
 WINDOW = 2048  # bytes looked at on both sides of a hit: longer lines are cut
@@ -21,6 +22,13 @@ FLOOD_LINES = 5000  # one line a rank and stretch of so many lines is read in a 
 MATCHES_A_LINE = 8  # interleaved prints put several reports on one line
 # Numbers that differ between two reports of the same happening.
 VOLATILE = frozenset({"ran_ms", "clock", "msg", "pid", "rate", "addr"})
+
+# A setting behind these words is advice: nobody has set it.
+_ADVISED = re.compile(
+    r"(?:try setting|[Rr]e-?run with|[Rr]un with|consider \w+|[Pp]lease (?:set|use|try)|can (?:also )?set"
+    r"|(?:by|try) (?:setting|using)|recommend\w* (?:to )?(?:set|us)\w*|enable it by setting|specify)"
+    r"[ `'\"(]{0,3}$"
+)
 
 
 @dataclass(slots=True)
@@ -41,6 +49,7 @@ class Tally:
     redactions: int = 0
     total: int = 0
     _captures: list[re.Pattern[str] | None] = field(default_factory=list)
+    _expressions: list[re.Pattern[str]] = field(default_factory=list)
     _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
     _done: list[_Kept] = field(default_factory=list)
     _seen: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -48,6 +57,7 @@ class Tally:
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._expressions = [re.compile(p.regex, regex_flags(p)) for p in self.patterns]
         self._captures = [
             re.compile(p.capture, re.IGNORECASE if p.ignore_case else 0) if p.capture else None
             for p in self.patterns
@@ -81,9 +91,7 @@ class Tally:
     ) -> Iterator[Event]:
         pattern = self.patterns[number]
         text = decode(raw)
-        if pattern.kind in ("root", "timeout", "cascade") and any(
-            expression.search(text) for expression in self.noise
-        ):
+        if self._is_noise(number, text):
             return
         capture = self._captures[number]
         if capture is None:
@@ -102,7 +110,21 @@ class Tally:
         if not found:
             yield self._event(pattern, text, 0, {}, line, file, rank)
 
-    def _event(  # noqa: PLR0913 - the parts of one event
+    def _is_noise(self, number: int, text: str) -> bool:
+        """Whether advice or chatter stands in front of the hit on its line, so that it is quoted."""
+        pattern = self.patterns[number]
+        if pattern.event == "setting":
+            match = self._expressions[number].search(text)
+            return bool(match and _ADVISED.search(text[: match.start()]))
+        if pattern.kind not in ("root", "timeout", "cascade"):
+            return False
+        starts = [match.start() for noise in self.noise if (match := noise.search(text))]
+        if not starts:
+            return False
+        hit = self._expressions[number].search(text)
+        return hit is None or min(starts) < hit.start()
+
+    def _event(
         self,
         pattern: Pattern,
         text: str,

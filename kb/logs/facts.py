@@ -85,7 +85,9 @@ NEAR_LINES = 200
 AGREE_RANKS = 3  # fewer ranks agreeing excludes little
 
 _SERVERS = frozenset({"vllm", "sglang", "tgi", "lmdeploy", "trtllm", "dynamo"})
-_WRONG_INTERFACE = re.compile(r"^if:(?:lo|docker|veth|virbr|br-|ip6tnl|tunl|cni|flannel|cali|tap)\w*")
+_WRONG_INTERFACE = re.compile(
+    r"^if:(?:lo|docker|veth|virbr|br-|ip6tnl|tunl|cni|flannel|cali|tap)\w*"
+)
 _TELLING = {
     "NCCL_P2P_DISABLE": "p2p_disable",
     "NCCL_IB_DISABLE": "ib_disable",
@@ -127,7 +129,9 @@ DIRECT = {
     "store_timeout": "store_timeout",
     "download_bar": "bar_of_bytes",
 }
-_NEARBY_ONLY = frozenset({"evaluating", "saving", "loading", "epoch_end", "download_bar", "cuda_graph"})
+_NEARBY_ONLY = frozenset(
+    {"evaluating", "saving", "loading", "epoch_end", "download_bar", "cuda_graph"}
+)
 
 
 def find_facts(picture: Picture) -> tuple[Fact, ...]:
@@ -320,8 +324,9 @@ def _neighbours(picture: Picture) -> Iterator[Fact]:
     if picture.stage != "unknown":
         yield _fact(f"stage_{picture.stage}", failure)
     for event in picture.events:
-        near = failure is not None and event.file == failure.file
-        near = near and failure is not None and abs(failure.line - event.line) <= NEAR_LINES
+        near = failure is None or (
+            event.file == failure.file and abs(failure.line - event.line) <= NEAR_LINES
+        )
         if event.event == "preprocessing" and near:
             yield _fact("tokenizer_or_map_progress_nearby", event)
         name = DIRECT.get(event.event)

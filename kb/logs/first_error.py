@@ -9,7 +9,9 @@ from kb.types import Event, FirstError
 # Recorded when the process is reaped, so they stand late in the log and still came first.
 LATE_KINDS = frozenset({"signal_death", "host_oom", "segfault", "xid", "ecc", "gpu_lost"})
 # Root candidates a specific line of the same library explains better where both stand.
-VAGUE_KINDS = frozenset({"exception", "nccl_system_error", "nccl_cuda_error", "nccl_internal_error"})
+VAGUE_KINDS = frozenset(
+    {"exception", "nccl_system_error", "nccl_cuda_error", "nccl_internal_error"}
+)
 NEAR_LINES = 60  # a vague error and the library's own warning about it stand this close
 CLOCK_SPREAD_S = 86400.0  # clocks further apart are not comparable
 

@@ -50,6 +50,7 @@ _FACTS = {
     "desync": "fr_wait_cycle",
     "straggler": "fr_straggler",
     "straggler_now": "fr_behind",
+    "few_wait": "fr_few_wait",
     "still_group": "fr_group_still",
     "mismatch": "fr_mismatch_op",
 }

@@ -18,7 +18,8 @@ Each rule uses what a collective is, never a topology, a rank number or a framew
 * **Missing rank.** Everyone who could come has come, and a member has left no dump.
 * **Mismatch.** The same number of the same group is another operation, size or type on some
   ranks; the smaller side is named.
-* **Desync.** Ranks wait for each other in a circle, each in another group: another order.
+* **Desync.** Ranks wait for each other in a circle, each in another group: another order. Or a few
+  ranks wait in a collective that most have not come to and that nothing keeps them from.
 * **Straggler.** Over the recorded history the same rank came last nearly every time.
 * **A group stands still.** All members issued the number, none finished it, and the others wait
   for this group: started on some and not on others names the device; otherwise the members are
@@ -33,7 +34,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from kb.logs.flight_read import Entry, GroupKey
-from kb.logs.flight_table import OpKey, Table
+from kb.logs.flight_table import UNNAMED, OpKey, Table
 
 SYMMETRIC = frozenset(
     {
@@ -72,10 +73,17 @@ class Finding:
 
 
 def find_mismatch(table: Table) -> Finding | None:
-    """The first collective that ranks disagree on while at least one of them waits in it."""
+    """The first collective that ranks disagree on, pending or the last thing of a rank.
+
+    A backend without watchdog (Gloo) fails the operation at once: nothing is pending any more, but
+    nothing came after it either.
+    """
     found: list[tuple[int, str, int, str, Finding]] = []
     for (group, seq), entries in table.matched.items():
-        if len(entries) < 2 or all(entry.done for entry in entries.values()):
+        if len(entries) < 2 or not any(
+            not entry.done or table.enqueued.get((rank, group)) == seq
+            for rank, entry in entries.items()
+        ):
             continue
         for kind, view in _views(entries):
             if len(set(view.values())) > 1:
@@ -187,12 +195,28 @@ def find_cpu_stall(table: Table) -> Finding | None:
         }
     if not values:
         return None
+    waiting = {rank for rank in table.waits if table.waits[rank] & values.keys()}
+    if len(waiting) < len(values):
+        return _few_wait(table, tuple(sorted(waiting)), tuple(values))
     return Finding(
         rule="cpu_stall",
         fault_type="cpu_stall",
         ranks=tuple(values),
         op=_front(table, blamed=frozenset(values)),
         values=values,
+    )
+
+
+def _few_wait(table: Table, waiting: tuple[int, ...], others: tuple[int, ...]) -> Finding:
+    """Fewer ranks wait than have stopped: either side may be the wrong one, so none is named."""
+    return Finding(
+        rule="few_wait",
+        fault_type="desync",
+        ranks=(),
+        suspects=tuple(sorted((*waiting, *others))),
+        op=_front(table),
+        values={},
+        detail=f"only rank {', '.join(str(rank) for rank in waiting)} waits in it",
     )
 
 
@@ -229,7 +253,7 @@ def _shape(table: Table, rank: int) -> Counter[tuple[str, str, int]]:
     """What a rank has pending, comparable between ranks of the same program."""
     return Counter(
         (
-            entry.group.desc or entry.group.name,
+            entry.group.name if entry.group.desc in UNNAMED else entry.group.desc,
             entry.op,
             entry.peer or 0 if entry.p2p else entry.seq,
         )

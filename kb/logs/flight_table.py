@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from kb.logs.flight_read import Dump, Entry, GroupKey
 
 DEFAULT_GROUP = "default_pg"
+UNNAMED = frozenset({"", "undefined"})  # descriptions that say nothing about a group's role
 
 _FAR = 1 << 62  # progress nobody knows: the rank is not called late
 
@@ -168,8 +169,8 @@ def _progress(
         issued = max(entry.seq for entry in entries)
         open_seqs = [entry.seq for entry in entries if not entry.done]
         progress[group] = (issued, min(open_seqs) - 1 if open_seqs else issued)
-    whole_history = bool(dump.entries) and dump.entries[0].record == 0
-    if whole_history:
+    whole_history = dump.entries[0].record == 0 if dump.entries else not dump.status
+    if whole_history:  # nothing was dropped: a group without entries was never used
         for group, ranks in members.items():
             if dump.rank in ranks:
                 progress.setdefault(group, (0, 0))

@@ -9,7 +9,7 @@ from kb.logs import ranks, timeline
 from kb.logs.culprits import find_culprits
 from kb.logs.facts import find_facts
 from kb.logs.first_error import as_value, first_error
-from kb.logs.picture import Picture, Report, read_progress, read_reports
+from kb.logs.picture import Picture, Report, number, read_progress, read_reports
 from kb.logs.stage import find_stage
 from kb.logs.surroundings import component, read_surroundings
 from kb.logs.waves import split_waves
@@ -17,6 +17,8 @@ from kb.types import Bilingual, Event, Incident
 
 # Components whose failure is a failure of communication even where no timeout was printed.
 COMMUNICATION = frozenset({"nccl", "gloo", "hccl", "rccl", "store", "horovod", "ib", "mpi", "ucx"})
+# Events that are one, whoever printed them.
+COMMUNICATION_EVENTS = frozenset({"mismatch_detected", "uneven_inputs"})
 
 
 def build_incident(
@@ -33,7 +35,7 @@ def build_incident(
         numel_in=main.numel_in if main else None,
         numel_out=main.numel_out if main else None,
         timeout_ms=_timeout(main, fallback),
-        ran_ms=main.ran_ms if main else None,
+        ran_ms=_ran(main, events),
         process_group=main.process_group if main else "",
         stage=picture.stage,
         world_size=picture.around.world_size,
@@ -86,6 +88,7 @@ def communication_failed(events: Sequence[Event]) -> bool:
     """Whether program output shows a timeout, a hang, or a failed communication library."""
     return any(
         event.kind == "timeout"
+        or event.event in COMMUNICATION_EVENTS
         or (event.kind in ("root", "cascade") and component(event) in COMMUNICATION)
         for event in events
     )
@@ -98,6 +101,14 @@ def _timeout(main: Report | None, fallback: Event | None) -> int | None:
         return None
     text = fallback.fields["timeout_ms"]
     return int(text) if text.isdigit() else None
+
+
+def _ran(main: Report | None, events: Sequence[Event]) -> int | None:
+    """How long the collective ran; a wrapped paste tells it on the next line."""
+    if main is None or main.ran_ms is not None:
+        return main.ran_ms if main else None
+    near = [e for e in events if e.fields.get("ran_ms") and 0 <= e.line - main.line <= 3]
+    return number(near[0].fields["ran_ms"]) if near else None
 
 
 def _other_op(events: Sequence[Event]) -> str:

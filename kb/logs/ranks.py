@@ -9,16 +9,22 @@ from kb.logs.picture import Picture, number
 from kb.types import Event, RankState
 
 MAX_RANKS_LISTED = 4096  # of silent ranks: a world size beyond it is listed in part
-SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+SIGNALS = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+}
 CRASH_EVENTS = frozenset({"signal_death", "segfault", "cuda_oom", "device_assert", "exception"})
 
 
 def reporting_ranks(events: Sequence[Event]) -> tuple[int, ...]:
     """Ranks that report a timeout themselves."""
     named = {"collective_timeout", "watchdog_timeout", "rank_progress", "barrier_waiter"}
-    return tuple(
-        sorted({e.rank for e in events if e.event in named and e.rank is not None})
-    )
+    return tuple(sorted({e.rank for e in events if e.event in named and e.rank is not None}))
 
 
 def silent_ranks(

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kb.errors import InputError
-from kb.logs import excerpt, prose
+from kb.logs import excerpt, prose, words
 from kb.logs.blocks import Block, blocks
 from kb.logs.events import WINDOW, Tally
 from kb.logs.incident import build_incident
-from kb.logs.timeline import meanings
 from kb.logs.prefix import file_ranks
 from kb.logs.redact import redact
+from kb.logs.rows import join_rows
 from kb.logs.scan import ONCE_A_BLOCK, Hit, Scanner
 from kb.logs.source import Source, files_under, from_bytes, from_path, from_stream, from_text
+from kb.logs.timeline import meanings
 from kb.types import LogReading, Pattern
 
 HEAD_BYTES = 256 * 1024  # read in full: settings, versions and transports are printed at the start
@@ -24,6 +25,7 @@ NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the 
 NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
 NEAR_LINES = 2000  # failures closer than this share a neighbourhood
 DESCRIPTION_BYTES = 128 * 1024  # a person's words stand at the start or there are none
+DESCRIPTION_LINES = 20_000  # no more lines stand in as many bytes of a description
 
 
 @dataclass(slots=True)
@@ -103,15 +105,16 @@ class LogReader:
         return self._reading(state)
 
     def _reading(self, state: _Pass) -> LogReading:
-        events = state.tally.events()
-        incident = build_incident(
-            events, means=self._means, lines=state.lines, size=state.size
+        events = join_rows(state.tally.events())
+        incident = build_incident(events, means=self._means, lines=state.lines, size=state.size)
+        described, count = redact(
+            prose.description(state.head, output=frozenset(state.output_lines))
         )
-        words, count = redact(prose.description(state.head, skip=frozenset(state.output_lines)))
         return LogReading(
             incident=incident,
             events=events,
-            description=words,
+            description=described,
+            words=redact(words.words(state.head))[0],
             excerpt=excerpt.excerpt(events, incident),
             redactions=state.tally.redactions + count,
         )
@@ -143,9 +146,7 @@ class LogReader:
         state.lines += lines
         state.size += offset
 
-    def _add(
-        self, block: Block, hits: list[Hit], state: _Pass, file: str, rank: int | None
-    ) -> int:
+    def _add(self, block: Block, hits: list[Hit], state: _Pass, file: str, rank: int | None) -> int:
         """Give the hits of a block to the tally; returns the first line of a failure, or 0."""
         data = block.data
         line, counted = block.first_line, 0
@@ -159,11 +160,11 @@ class LogReader:
             if (number, start) in done:
                 continue
             done.add((number, start))
-            kind = self.patterns[number].kind
-            if kind not in ONCE_A_BLOCK:
+            pattern = self.patterns[number]
+            if pattern.kind not in ONCE_A_BLOCK:
                 failure = failure or line
-                if not file:
-                    state.output_lines.add(line)
+            if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
+                state.output_lines.add(line)
             state.tally.add(number, data[start:stop], line, file=file, rank=rank)
         return failure
 
@@ -176,7 +177,7 @@ class LogReader:
         bar = data.find(b"\r", place, stop)
         return start, (stop if bar < 0 else bar)
 
-    def _near(  # noqa: PLR0913 - the place of one failure
+    def _near(
         self, before: bytes, block: Block, line: int, state: _Pass, file: str, rank: int | None
     ) -> None:
         """Read in full what stands before the failure on `line` of `block`."""
@@ -195,8 +196,6 @@ class LogReader:
         self, window: bytes, first_line: int, state: _Pass, file: str, rank: int | None
     ) -> None:
         hits = [
-            hit
-            for hit in self._full.scan(window)
-            if self.patterns[hit[0]].kind in ONCE_A_BLOCK
+            hit for hit in self._full.scan(window) if self.patterns[hit[0]].kind in ONCE_A_BLOCK
         ]
         self._add(Block(window, first_line, 0, last=False), hits, state, file, rank)

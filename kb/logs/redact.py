@@ -61,8 +61,7 @@ _RULES = (
         "token",
         ("xox", "xapp-", "sk-", "aiza", "eyj", "ya29."),
         re.compile(
-            _WORD
-            + r"(?:xox[abeoprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{16,}|sk-[A-Za-z0-9_-]{20,}"
+            _WORD + r"(?:xox[abeoprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{16,}|sk-[A-Za-z0-9_-]{20,}"
             r"|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}"
             r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"
         ),
@@ -106,7 +105,9 @@ _RULES = (
     _Rule(
         "secret",
         ("密码", "口令", "密钥"),
-        re.compile(r"((?:密码|口令|密钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,256}"),
+        re.compile(
+            r"((?:密码|口令|密钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,256}"
+        ),
         _keep_front("secret"),
     ),
     _Rule(

@@ -18,6 +18,14 @@ _BY_EVENT: dict[str, Stage] = {
     "train_step": "train",
     "train_start": "train",
     "inference": "inference",
+    "frame_generate": "inference",
+    "frame_backward": "train",
+    "frame_optimizer": "train",
+    "frame_init": "init",
+    "main_process_first": "data",
+    "load_barrier": "load",
+    "cuda_graph": "init",
+    "init_start": "init",
     "rendezvous_failed": "init",
     "store_connect": "init",
     "port_in_use": "init",
@@ -26,7 +34,10 @@ _BY_EVENT: dict[str, Stage] = {
     "store_timeout": "init",
     "no_interface": "init",
 }
-_STRENGTH = {"bar": 1, "init_complete": 1}  # told only where nothing better stands near
+# Failures that belong to the setting up of communicators where nothing else is told.
+_INIT_FAILURES = frozenset(
+    ["shm_full", "nccl_connect_failed", "nvls_failed", "wrong_magic", "nccl_version_mismatch", "bootstrap_failed", "ofi_error", "gloo_loopback", "gloo_hostname", "gloo_interface", "bad_address", "topology", "hccl_socket_timeout", "hccl_transport", "hccl_topology", "hccp_init", "invalid_device", "store_barrier_waiting", "ib_connect_failed", "nccl_invalid_usage", "memlock", "fabric_manager", "version_conflict"]
+)
 
 
 def find_stage(events: Sequence[Event], failure: Event | None, main: Report | None) -> Stage:
@@ -43,15 +54,15 @@ def find_stage(events: Sequence[Event], failure: Event | None, main: Report | No
     early = main is not None and main.seq is not None and main.seq <= EARLY_SEQ
     if told:
         last = max(told, key=lambda event: (event.line, event.pattern_id))
-        stage = _BY_EVENT[last.event]
-        return stage
+        return _BY_EVENT[last.event]
     if any(event.event == "bar" for event in near) and not early:
         return "train"
     if early or any(event.event == "init_complete" for event in near):
         return "init"
     if main is not None and main.seq is not None:
         return "train"
-    return _elsewhere(events)
+    elsewhere = _elsewhere(events)
+    return "init" if elsewhere == "unknown" and failure.event in _INIT_FAILURES else elsewhere
 
 
 def _elsewhere(events: Sequence[Event]) -> Stage:

@@ -9,10 +9,19 @@ from kb.types import Event
 
 _BACKENDS = ("hccl", "rccl", "nccl", "gloo")
 _FRAMEWORKS = frozenset(
-    "deepspeed vllm sglang ray horovod megatron lightning accelerate transformers nemo verl trl"
-    " swift llamafactory fairseq mmengine paddle mindspore fsdp ddp torchtitan torchtune tgi"
-    " colossalai xtuner wenet openrlhf detectron2 ultralytics trtllm dynamo lmdeploy".split()
+    ["deepspeed", "vllm", "sglang", "ray", "horovod", "megatron", "lightning", "accelerate", "transformers", "nemo", "verl", "trl", "swift", "llamafactory", "fairseq", "mmengine", "paddle", "mindspore", "fsdp", "ddp", "torchtitan", "torchtune", "tgi", "colossalai", "xtuner", "wenet", "openrlhf", "detectron2", "ultralytics", "trtllm", "dynamo", "lmdeploy"]
 )
+_SOURCES = {
+    "LLaMA-Factory": "llamafactory",
+    "LlamaFactory": "llamafactory",
+    "ms-swift": "swift",
+    "Megatron-LM": "megatron",
+    "OpenRLHF": "openrlhf",
+    "DeepSpeedExamples": "deepspeed",
+    "mmdetection": "mmengine",
+    "pytorch_lightning": "lightning",
+}
+_WORLD_NAMES = frozenset({"num_processes", "world_size", "nranks"})
 _TRANSPORTS = {"P2P": "p2p", "SHM": "shm", "Socket": "socket"}
 MAX_SETTINGS = 200
 MAX_WORLD = 1_000_000
@@ -52,12 +61,11 @@ def _is_rocm(events: Sequence[Event]) -> bool:
 
 def _frameworks(events: Sequence[Event]) -> tuple[str, ...]:
     seen = {component(event) for event in events} & _FRAMEWORKS
-    seen |= {
-        event.fields["framework"].lower()
-        for event in events
-        if event.fields.get("framework", "").lower() in _FRAMEWORKS
-    }
-    return tuple(sorted(seen))
+    for event in events:
+        if event.event == "framework":
+            name = event.fields.get("framework") or event.fields.get("source", "")
+            seen.add(_SOURCES.get(name, name.lower()))
+    return tuple(sorted(seen & _FRAMEWORKS))
 
 
 def _versions(events: Sequence[Event]) -> dict[str, str]:
@@ -68,6 +76,10 @@ def _versions(events: Sequence[Event]) -> dict[str, str]:
             for name, value in event.fields.items():
                 if name not in ("clock", "name", "what"):
                     versions.setdefault(name, value)
+        elif event.event == "package":
+            name = event.fields.get("name", "").lower().replace("-", "_")
+            if name and event.fields.get("version"):
+                versions.setdefault(name, event.fields["version"])
     return dict(sorted(versions.items()))
 
 
@@ -101,5 +113,13 @@ def _world_size(events: Sequence[Event]) -> int | None:
         size
         for event in events
         if (size := number(event.fields.get("world_size"))) is not None and 0 < size < MAX_WORLD
+    ]
+    sizes += [
+        size
+        for event in events
+        if event.event == "parallel_size"
+        and event.fields.get("name", "").lower() in _WORLD_NAMES
+        and (size := number(event.fields.get("size"))) is not None
+        and 1 < size < MAX_WORLD
     ]
     return max(sizes) if sizes else None

@@ -60,7 +60,9 @@ def _wave(burst: Sequence[Event]) -> Wave:
     named = Counter(
         (e.fields["op"], number(e.fields.get("seq"))) for e in burst if e.fields.get("op")
     )
-    op, seq = min(named, key=lambda key: (-named[key], key[0], key[1] or 0)) if named else ("", None)
+    op, seq = (
+        min(named, key=lambda key: (-named[key], key[0], key[1] or 0)) if named else ("", None)
+    )
     settings = Counter(e.fields["timeout_ms"] for e in burst if e.fields.get("timeout_ms"))
     timeout = min(settings, key=lambda key: (-settings[key], key)) if settings else None
     times = [e.time_s for e in burst if e.time_s is not None]

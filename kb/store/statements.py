@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
+from kb.errors import InputError
 from kb.store.facets import day_number, day_range, entry_values, fold, wanted_values
 from kb.types import Chunk, Entry, Filters
 
@@ -42,8 +43,19 @@ def set_seq(connection: sqlite3.Connection, seq: int) -> None:
 
 
 def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
-    """Write one entry; returns ``added``, ``updated`` or ``unchanged``."""
-    content = hashlib.sha256(msgspec.json.encode(replace(entry, source_key=""))).digest()
+    """Write one entry; returns ``added``, ``updated`` or ``unchanged``.
+
+    Raises:
+        InputError: a text of it cannot be written as UTF-8.
+    """
+    try:
+        content = hashlib.sha256(msgspec.json.encode(replace(entry, source_key=""))).digest()
+        entry.source_key.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"entry {entry.id!a} holds a character that is none: {error.object[error.start]!a}",
+            todo="read the file with errors='replace'",
+        ) from error
     same_id = connection.execute(
         "SELECT content, source_key FROM entries WHERE id = ?", (entry.id,)
     ).fetchone()

@@ -94,6 +94,7 @@ class Store:
             Counts under ``added``, ``updated`` and ``unchanged``.
 
         Raises:
+            InputError: a text cannot be written as UTF-8 (a lone surrogate).
             StoreError: the database cannot be written.
         """
         counts = {"added": 0, "updated": 0, "unchanged": 0}

@@ -528,7 +528,7 @@ def running(service: object, settings: Settings) -> Iterator[str]:
         listening.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serve() -> Callable[[object, Settings], contextlib.AbstractContextManager[str]]:
     """Runs a server of its own for any service and settings."""
     return running

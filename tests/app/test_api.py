@@ -272,8 +272,9 @@ def test_errors_are_problems(
 
 def test_wrong_method_names_the_right_ones(client: httpx.Client) -> None:
     """405 carries Allow (RFC 9110 §15.5.6)."""
-    allowed = client.delete("/v1/causes").headers["allow"]
-    assert "GET" in allowed
+    assert client.delete("/v1/causes").headers["allow"] == "GET"
+    assert client.delete("/v1/diagnose").headers["allow"] == "POST, PUT"
+    assert client.delete("/v1/cases/first-case").headers["allow"] == "GET"
 
 
 def test_unexpected_failures_are_problems_without_details(

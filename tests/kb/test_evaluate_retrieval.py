@@ -22,8 +22,6 @@ from kb.evaluate_retrieval import (
     evaluate,
     hybrid,
     load_threads,
-    measure,
-    min_max,
     ranks,
 )
 
@@ -37,18 +35,6 @@ def test_rank_is_the_place_in_the_sorted_list(scores: Scores) -> None:
         found = ranks(scores, [relevant] * 3)
         order = [sorted(range(5), key=lambda i: (-row[i], i)) for row in scores.tolist()]
         assert found.tolist() == [one.index(relevant) + 1 for one in order]
-
-
-@given(SCORES)
-def test_min_max_keeps_the_order_and_the_limits(scores: Scores) -> None:
-    """Rows go from 0 to 1 in the same order; a row that says nothing is all zeros."""
-    stretched = min_max(scores)
-    for before, after in zip(scores, stretched, strict=True):
-        if before.min() == before.max():
-            assert not after.any()
-        else:
-            assert (after.min(), after.max()) == (0, 1)
-            assert (np.argsort(before, kind="stable") == np.argsort(after, kind="stable")).all()
 
 
 def test_hybrid_is_the_mean_of_the_stretched_routes() -> None:
@@ -87,15 +73,6 @@ def test_results_are_split_by_group() -> None:
     assert (second.group, second.count, second.recall_at_10.mean) == ("b", 1, 0)
     assert second.mrr.mean == pytest.approx(1 / 11)
     assert second.ndcg_at_10.mean == 0
-
-
-def test_interval_holds_the_mean_and_shrinks_with_more_queries() -> None:
-    """The bootstrap interval is that of the normal approximation, and the same on each call."""
-    few, many = (measure(np.tile([0.0, 1.0], count)) for count in (20, 500))
-    assert few == measure(np.tile([0.0, 1.0], 20))
-    assert few.low < few.mean == 0.5 < few.high
-    assert few.high - few.low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(40), rel=0.15)
-    assert many.high - many.low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(1000), rel=0.15)
 
 
 def test_threads_become_queries_and_documents(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: D103 - the name of a job says what goes wrong, scenarios.yaml what is true
 """Training jobs with one injected fault each, run by torchrun: ``torchrun ... jobs.py NAME``.
 
 Every job is an ordinary Gloo program on the CPU; what it prints comes from torch, Python and the
@@ -42,7 +43,7 @@ def watch() -> None:
     PyTorch does the same for NCCL: the first rank that times out asks all others for a dump. The
     recorder's own stacks are left out: resolving them takes longer than these jobs live.
     """
-    from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
+    from torch._C._distributed_c10d import _dump_fr_trace_json
 
     asked = OUT / "dump_now"
     while not asked.exists():
@@ -55,12 +56,22 @@ def watch() -> None:
         ]
         if waiting:
             asked.touch()
-    dumps, stacks = OUT / "dumps", OUT / "stacks"
-    (dumps / f"nccl_trace_rank_{RANK}").write_bytes(
+    leave_evidence()
+
+
+def leave_evidence() -> None:
+    """Write this rank's flight-recorder dump and Python stacks, once."""
+    from torch._C._distributed_c10d import _dump_fr_trace
+
+    dump = OUT / "evidence" / "dumps" / f"nccl_trace_rank_{RANK}"
+    if dump.exists():
+        return
+    dump.write_bytes(
         _dump_fr_trace(includeCollectives=True, includeStackTraces=False, onlyActive=False)
     )
-    with (stacks / f"stack_rank_{RANK}.txt").open("w") as file:
-        faulthandler.dump_traceback(file=file, all_threads=True)
+    if threading.current_thread() is not threading.main_thread():
+        with (OUT / "evidence" / "stacks" / f"stack_rank_{RANK}.txt").open("w") as file:
+            faulthandler.dump_traceback(file=file, all_threads=True)
 
 
 def start() -> tuple[int, int]:
@@ -400,7 +411,12 @@ JOBS: dict[str, Callable[[], None]] = {
 
 def main() -> None:
     """Run the job named on the command line."""
-    JOBS[sys.argv[1]]()
+    try:
+        JOBS[sys.argv[1]]()
+    except Exception:
+        if dist.is_initialized():
+            leave_evidence()
+        raise
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -4,7 +4,7 @@
 
 * ``combined.log``: what a person would paste, torchrun's merged output of all ranks,
 * ``ranks/``: torchrun's log folder (``attempt_0/<rank>/stderr.log``),
-* ``dumps/``: flight-recorder dumps, ``stacks/``: Python stacks, ``errors/``: torchrun error files,
+* ``evidence/``: ``dumps/`` of the flight recorder, ``stacks/`` of Python, torchrun's ``errors/``,
 * ``truth.json``: cause, other acceptable causes, culprit ranks.
 """
 
@@ -55,7 +55,7 @@ def run_scenario(scenario: Scenario, out: Path) -> Path:
     """Run one scenario; its folder under `out`, which must not hold it yet."""
     folder = out / scenario.id
     for name in ("dumps", "stacks", "errors"):
-        (folder / name).mkdir(parents=True)
+        (folder / "evidence" / name).mkdir(parents=True)
     env = {
         **os.environ,
         "LAB_OUT": str(folder),
@@ -89,8 +89,9 @@ def _torchrun(scenario: Scenario, folder: Path, env: dict[str, str], log: int) -
     command += [f"--master-port={_free_port()}", "--redirects=3", "--tee=3"]
     command += [f"--log-dir={folder / 'ranks'}", *_script(scenario)]
     subprocess.run(command, env=env, stdout=log, stderr=log, check=False, timeout=RUN_LIMIT_S)
-    for number, error in enumerate(sorted((folder / "ranks").rglob("error.json"))):
-        (folder / "errors" / f"error_{number}.json").write_bytes(error.read_bytes())
+    for error in sorted((folder / "ranks").rglob("error.json")):
+        kept = folder / "evidence" / "errors" / f"error_rank_{error.parent.name}.json"
+        kept.write_bytes(error.read_bytes())
 
 
 def _processes(scenario: Scenario, env: dict[str, str], log: int) -> None:
@@ -125,8 +126,8 @@ def _missing_node(scenario: Scenario, env: dict[str, str], log: int) -> None:
 
 
 def _write_kernel_log(folder: Path) -> None:
-    """What the kernel prints when it kills for memory; replayed, the lab does not exhaust a host."""
-    (folder / "dumps" / "dmesg.txt").write_text(
+    """What the kernel prints when it kills for memory: replayed, no host is exhausted here."""
+    (folder / "evidence" / "dmesg.txt").write_text(
         "[84512.113370] python invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|"
         "__GFP_COMP), order=0, oom_score_adj=0\n"
         "[84512.391845] Out of memory: Killed process 48213 (python) total-vm:118236744kB, "
@@ -154,7 +155,7 @@ def main() -> int:
     for name in options.names or scenarios:
         begun = time.monotonic()
         folder = run_scenario(scenarios[name], options.out)
-        dumps = len(list((folder / "dumps").glob("nccl_trace_rank_*")))
+        dumps = len(list((folder / "evidence" / "dumps").glob("nccl_trace_rank_*")))
         spent = time.monotonic() - begun
         sys.stdout.write(f"{name}: {spent:.1f} s, {dumps} dumps\n")
     return 0

@@ -10,7 +10,7 @@ Source: https://sbert.net/docs/package_reference/sentence_transformer/losses.htm
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,14 +92,13 @@ def optimise(
 def _used(rows: NDArray[np.float32], examples: Examples) -> tuple[NDArray[np.int64], Examples]:
     """The ids that occur, and the examples in numbers of these: the other half never moves."""
     fields = ("chinese", "english", "above", "below", "terms", "meanings")
-    texts = [ids for field in fields for ids in getattr(examples, field)]
+    sides: dict[str, Ids] = {field: getattr(examples, field) for field in fields}
+    texts = [ids for side in sides.values() for ids in side]
     used = np.unique(np.concatenate([[0], *texts]).astype(np.int64))
     number = np.zeros(len(rows), dtype=np.int64)
     number[used] = np.arange(len(used))
-    renumbered = {
-        field: [number[ids].tolist() for ids in getattr(examples, field)] for field in fields
-    }
-    return used, replace(examples, **renumbered)
+    renumbered = {field: [number[ids].tolist() for ids in side] for field, side in sides.items()}
+    return used, Examples(**renumbered, teacher=examples.teacher)
 
 
 class _Model:

@@ -10,7 +10,9 @@ from kb.types import Bilingual, Check, Level, Outcome
 WORDS = Bilingual(zh="看", en="look")
 
 
-def check(name: str, *outcomes: tuple[tuple[str, ...], tuple[str, ...]], cost: Level = "low") -> Check:
+def check(
+    name: str, *outcomes: tuple[tuple[str, ...], tuple[str, ...]], cost: Level = "low"
+) -> Check:
     """A check whose outcomes support and refute these causes."""
     return Check(
         id=name,

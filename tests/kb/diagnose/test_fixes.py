@@ -40,7 +40,13 @@ def test_what_cannot_apply_is_left_out() -> None:
 
 def test_cheap_and_safe_comes_before_dear_and_risky() -> None:
     """At equal fit, cost and risk decide, then the id."""
-    fixes = [fix("c", cost="high"), fix("b", risk="high"), fix("a2"), fix("a1"), fix("d", cost="low")]
+    fixes = [
+        fix("c", cost="high"),
+        fix("b", risk="high"),
+        fix("a2"),
+        fix("a1"),
+        fix("d", cost="low"),
+    ]
     assert [item.id for item in order_fixes(fixes, Incident())] == ["d", "a1", "a2", "c", "b"]
 
 

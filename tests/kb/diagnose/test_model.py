@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.diagnose.model import (
+    REPEAT_DISCOUNT,
     WEIGHTS_FORMAT,
     Weights,
+    discounted,
+    explain,
     load_weights,
     rank_causes,
-    signal_weight,
     vote_logit,
 )
 from kb.diagnose.signals import Signal
@@ -44,9 +46,9 @@ def signal(name: str = "s", **nats: float) -> Signal:
 
 
 def test_probabilities_are_the_softmax_of_summed_evidence() -> None:
-    """Two nats for one cause over an even prior give e² : 1 : 1."""
+    """Evidence for one cause over an even prior gives e^nats : 1 : 1."""
     ranking = rank_causes([signal("a", alpha=1.5), signal("b", alpha=0.5)], {}, weights())
-    e2 = math.exp(2)
+    e2 = math.exp(1.5 + 0.5 * REPEAT_DISCOUNT)
     assert [item.cause for item in ranking.causes] == ["alpha", "beta", "gamma"]
     assert ranking.causes[0].probability == pytest.approx(e2 / (e2 + 2))
     assert ranking.causes[1].probability == pytest.approx(1 / (e2 + 2))
@@ -107,7 +109,13 @@ def test_ties_break_on_the_id() -> None:
 def test_an_expert_weight_is_scaled_by_kind_and_corrected_by_name() -> None:
     """scale(kind) · expert + learned(name)."""
     fitted = weights(scale={"log": 0.5}, learned={"s": {"alpha": 0.25}})
-    assert signal_weight(signal(alpha=2.0), "alpha", fitted) == pytest.approx(1.25)
+    assert [part.weight for part in explain([signal(alpha=2.0)], "alpha", fitted)] == [1.25]
+
+
+def test_repeats_count_less_in_each_direction_strongest_first() -> None:
+    """Weights 1, 3 and -2 keep 3 and -2 in full and discount the 1."""
+    signals = [signal("a", alpha=1.0), signal("b", alpha=3.0), signal("c", alpha=-2.0)]
+    assert discounted(signals, "alpha") == [REPEAT_DISCOUNT, 3.0, -2.0]
 
 
 def test_votes_favour_without_ruling_out() -> None:
@@ -140,4 +148,4 @@ def test_damaged_weights_are_refused(
     path.write_bytes(content)
     with pytest.raises(DataError, match=says) as caught:
         load_weights(path)
-    assert "kb.diagnose.fit" in caught.value.todo
+    assert "kb.evaluation.fit" in caught.value.todo

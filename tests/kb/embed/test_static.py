@@ -121,13 +121,13 @@ def test_weight_is_root_frequency_times_root_idf() -> None:
 
 
 def test_idf_counts_documents() -> None:
-    """The idf is ln(1 + (n - df + ½) / (df + ½)), df the number of texts with the token."""
+    """The idf is ln(1 + (n - df + ½) / (df + ½ + n/4)), df the number of texts with the token."""
     model = shipped()
     idf = model.fit_idf(["timeout timeout", "timeout rank", "gradient"])
     number = {word: model.token_ids([word])[0][0] for word in ("timeout", "rank", "loss")}
-    assert idf[number["timeout"]] == pytest.approx(np.log1p(1.5 / 2.5))
-    assert idf[number["rank"]] == pytest.approx(np.log1p(2.5 / 1.5))
-    assert idf[number["loss"]] == pytest.approx(np.log1p(3.5 / 0.5))
+    assert idf[number["timeout"]] == pytest.approx(np.log1p(1.5 / 3.25))
+    assert idf[number["rank"]] == pytest.approx(np.log1p(2.5 / 2.25))
+    assert idf[number["loss"]] == pytest.approx(np.log1p(3.5 / 1.25))
 
 
 @pytest.mark.parametrize(

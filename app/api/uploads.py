@@ -1,0 +1,192 @@
+"""Multipart bodies of ``/v1/diagnose``: files and dumps of one run, text, and options."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from fastapi import Request
+from starlette.datastructures import FormData, UploadFile
+
+from app.api.bodies import declared_length, read_form
+from app.api.parts import Parts
+from app.api.problems import HttpError
+from app.schemas import MAX_CAUSES, VERSION, DiagnoseRequest
+from kb.errors import InputError
+from kb.types import Diagnosis, Language
+
+SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
+MAX_NAME = 100  # characters of an uploaded file's name
+FIELDS = ("file", "dump", "text", "lang", "top", "torch")
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+FILE_SCHEMA = {"type": "string", "format": "binary", "minLength": 1}
+TEXT_SCHEMA = {"type": "string", "minLength": 1, "pattern": r"\S"}
+_EMPTY = {"type": "string", "maxLength": 0}
+# A browser sends fields left empty as empty text: that is the same as not sending them.
+FORM_SCHEMA = {
+    "type": "object",
+    "anyOf": [
+        {"required": ["file"], "properties": {"file": {"minItems": 1}}},
+        {"required": ["dump"], "properties": {"dump": {"minItems": 1}}},
+        {"required": ["text"], "properties": {"text": TEXT_SCHEMA}},
+    ],
+    "additionalProperties": False,
+    "properties": {
+        "file": {
+            "type": "array",
+            "items": FILE_SCHEMA,
+            "description": "Logs of one run, plain or compressed.",
+        },
+        "dump": {
+            "type": "array",
+            "items": FILE_SCHEMA,
+            "description": "Flight-recorder dumps.",
+        },
+        "text": {"type": "string", "description": "A description or a pasted log."},
+        "lang": {"type": "string", "enum": ["zh", "en", ""]},
+        "top": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CAUSES}, _EMPTY]},
+        "torch": {"anyOf": [{"type": "string", "pattern": VERSION}, _EMPTY]},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to answer."""
+
+    language: Language | None
+    top: int | None
+    torch: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploads:
+    """What a form holds: texts, and files as (name, content)."""
+
+    texts: tuple[str, ...]
+    logs: tuple[tuple[str, BinaryIO], ...]
+    dumps: tuple[tuple[str, BinaryIO], ...]
+
+
+async def diagnose_form(request: Request, parts: Parts, options: Options) -> Diagnosis:
+    """Diagnose the files, dumps and texts of a multipart body as one run.
+
+    Raises:
+        HttpError: 413, 408, or 422 for a field that is wrong.
+        InputError: nothing to read, or a file that is no log.
+    """
+    async with read_form(request, limit=parts.settings.max_body) as fields:
+        unknown = sorted(set(fields) - set(FIELDS))
+        if unknown:
+            raise _invalid(
+                f"unknown fields: {', '.join(unknown)[:200]}",
+                todo="name files 'file', dumps 'dump', pasted text 'text'",
+            )
+        options = _options(fields, options)
+        texts = [value for value in fields.getlist("text") if isinstance(value, str)]
+        uploads = Uploads(
+            texts=tuple(text for text in texts if text.strip()),
+            logs=_files(fields, "file"),
+            dumps=_files(fields, "dump"),
+        )
+        if not (uploads.texts or uploads.logs or uploads.dumps):
+            raise InputError("the form holds no log", todo="add a 'file', 'dump' or 'text' field")
+        length = declared_length(request)
+        long = length is None or length > SHORT_BYTES
+        return await parts.run(lambda: _diagnose(parts, uploads, options), long=long)
+
+
+def _options(fields: FormData, options: Options) -> Options:
+    """The options, those of the form before those of the address."""
+    chosen: dict[str, str | int] = {}
+    for name in ("lang", "top", "torch"):
+        values = fields.getlist(name)
+        if len(values) > 1 or not all(isinstance(value, str) for value in values):
+            raise _invalid(f"field {name!r} must be one text", todo="send it once")
+        if values and values[0]:
+            chosen[name] = str(values[0])
+    top = str(chosen.get("top", ""))
+    if top.isascii() and top.isdecimal():
+        chosen["top"] = int(top)
+    try:
+        # The same check the JSON body goes through.
+        checked = msgspec.convert({"text": "-", **chosen}, DiagnoseRequest)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error), todo="see /docs for what this path takes") from error
+    return Options(
+        language=checked.lang or options.language,
+        top=checked.top or options.top,
+        torch=checked.torch or options.torch,
+    )
+
+
+def _invalid(what: str, *, todo: str) -> HttpError:
+    return HttpError(422, "invalid-body", what, todo=todo)
+
+
+def _files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], ...]:
+    found = []
+    for value in fields.getlist(name):
+        if not isinstance(value, UploadFile):
+            raise _invalid(f"field {name!r} is not a file", todo="send it as a file part")
+        found.append((value.filename or "", value.file))
+    return tuple(found)
+
+
+def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Diagnosis:
+    """Diagnose uploads as files of a folder of their own: their names tell ranks."""
+    text = "\n".join(uploads.texts)
+    if not uploads.logs and not uploads.dumps:
+        return parts.service.diagnose_text(
+            text, language=options.language, top=options.top, torch=options.torch
+        )
+    with tempfile.TemporaryDirectory(prefix="timeout-kb-") as name:
+        logs, dumps = Path(name, "log"), Path(name, "dump")
+        logs.mkdir()
+        dumps.mkdir()
+        paths = []
+        if text:
+            paths.append(logs / "description.txt")
+            paths[0].write_text(text, encoding="utf-8", errors="replace")
+        _save(uploads.logs, logs, paths)
+        saved = _save(uploads.dumps, dumps, [])
+        answer = parts.service.diagnose_paths(
+            paths,
+            dumps=[dumps] if saved else [],
+            language=options.language,
+            top=options.top,
+            torch=options.torch,
+        )
+        return _without_folder(answer, logs)
+
+
+def _save(uploads: Sequence[tuple[str, BinaryIO]], folder: Path, paths: list[Path]) -> list[Path]:
+    """Copy uploads into `folder` under their own names, made harmless and unique.
+
+    The new paths are added to `paths`, which is returned.
+    """
+    for number, (name, stream) in enumerate(uploads):
+        base = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
+        path = folder / (base[-MAX_NAME:].lstrip(".") or f"upload-{number}")
+        while path in paths:
+            path = path.with_name(f"{number}-{path.name}")
+        with path.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        paths.append(path)
+    return paths
+
+
+def _without_folder(answer: Diagnosis, folder: Path) -> Diagnosis:
+    """Name files as they were uploaded, not where they lay here."""
+    first = answer.incident.first_error
+    if first is None:
+        return answer
+    first = replace(first, file=first.file.removeprefix(f"{folder}/"))
+    return replace(answer, incident=replace(answer.incident, first_error=first))

@@ -1,0 +1,256 @@
+"""Evidence beside the log: read a folder of mixed files and merge what they say into the incident.
+
+Each file is told by its content, not its name: flight-recorder dumps (pickle or JSON), Python
+stacks, NCCL RAS reports, kernel logs and ``nvidia-smi -q``, torchrun error files. What cannot be
+told is left alone and named; what is refused is named with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kb.errors import InputError
+from kb.logs.flight import DumpReading, analyse
+from kb.logs.flight_read import Dump, looks_like_dump, parse_dump
+from kb.logs.kernel import looks_like_kernel, read_kernel
+from kb.logs.ras import looks_like_ras, read_ras
+from kb.logs.reading import Reading
+from kb.logs.redact import redact
+from kb.logs.stacks import Stack, looks_like_stacks, parse_stacks, read_stacks
+from kb.logs.torchrun import ErrorFile, parse_error_file, read_error_files
+from kb.logs.unpickle import MAX_BYTES
+from kb.types import Culprit, Fact, Incident, RankState
+
+MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
+MAX_TEXT = 64 * 1024 * 1024  # bytes of a text file; kernel logs and stacks are far smaller
+_SKIPPED = frozenset({".gz", ".zst", ".xz", ".zip", ".tar", ".pt", ".safetensors", ".so"})
+_KINDS = ("torchrun", "ras", "stacks", "kernel")
+_SILENT = frozenset({"cpu_stall", "straggler", "missing_rank"})  # such ranks wait for nobody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that was read beside the log.
+
+    Attributes:
+        dumps: the flight recorder's, or None when there was none.
+        readings: one a kind: stacks, ras (one a report), kernel (one a file), torchrun.
+        problems: files that were refused and why, one sentence each.
+        ignored: names of files that are no evidence of a known kind (ordinary logs among them).
+    """
+
+    dumps: DumpReading | None
+    readings: tuple[Reading, ...]
+    problems: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was read."""
+        return self.dumps is None and not self.readings
+
+
+def read_evidence(paths: Sequence[Path]) -> Evidence:
+    """Read files, and folders with all below them, in the order of their names.
+
+    Raises:
+        InputError: a path does not exist, or nothing at all could be read.
+    """
+    found = _Found()
+    for path in _files(paths):
+        try:
+            found.add(path)
+        except InputError as error:
+            found.problems.append(str(error))
+    evidence = found.evidence()
+    if evidence.empty:
+        why = found.problems[0] if found.problems else "no file of a known kind"
+        raise InputError(
+            f"no evidence could be read: {why}",
+            todo="pass flight-recorder dumps, py-spy stacks, ncclras, dmesg or error.json files",
+        )
+    return evidence
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += sorted(item for item in path.rglob("*") if item.is_file())
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InputError(f"{path} does not exist", todo="check the path after --dump")
+    return files[:MAX_FILES]
+
+
+class _Found:
+    """Files read so far, by kind."""
+
+    def __init__(self) -> None:
+        self.dumps: dict[int, Dump] = {}
+        self.stacks: list[Stack] = []
+        self.errors: list[ErrorFile] = []
+        self.readings: list[Reading] = []
+        self.problems: list[str] = []
+        self.ignored: list[str] = []
+
+    def add(self, path: Path) -> None:
+        """Tell what the file is and read it."""
+        if path.suffix in _SKIPPED:
+            self.ignored.append(path.name)
+            return
+        data = _load(path)
+        if looks_like_dump(data):
+            if len(data) > MAX_BYTES:
+                raise InputError(
+                    f"{path.name} is larger than {MAX_BYTES >> 20} MiB", todo="split it"
+                )
+            dump = parse_dump(data, name=path.name)
+            self.dumps[dump.rank] = dump
+        elif len(data) <= MAX_TEXT and b"\0" not in data[:4096]:
+            text, _ = redact(data.decode("utf-8", errors="replace"))
+            self._add_text(text, path)
+        else:
+            self.ignored.append(path.name)
+
+    def _add_text(self, text: str, path: Path) -> None:
+        error = parse_error_file(text, path=str(path)) if text[:1] == "{" else None
+        if error is not None:
+            self.errors.append(error)
+        elif looks_like_ras(text):
+            self.readings.append(read_ras(text))
+        elif looks_like_stacks(text):
+            self.stacks += parse_stacks(text, name=path.name)
+        elif looks_like_kernel(text):
+            self.readings.append(read_kernel(text))
+        else:
+            self.ignored.append(path.name)
+
+    def evidence(self) -> Evidence:
+        """Compare what belongs together, once all files are in."""
+        readings = list(self.readings)
+        if self.stacks:
+            readings.append(read_stacks(self.stacks))
+        if self.errors:
+            readings.append(read_error_files(self.errors))
+        return Evidence(
+            dumps=analyse(list(self.dumps.values())) if self.dumps else None,
+            readings=tuple(sorted(readings, key=lambda reading: reading.kind)),
+            problems=tuple(self.problems),
+            ignored=tuple(self.ignored),
+        )
+
+
+def _load(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path.name}: {error.strerror}", todo="check the file") from error
+
+
+def merge_into(incident: Incident, evidence: Evidence) -> Incident:
+    """The incident with what the evidence adds; what the log says already stays.
+
+    Culprits come from the strongest source that names any: an error the log shows on a rank, an
+    error file, the flight recorder, RAS, stacks, and last the log's own reading of who is silent.
+    Facts of the evidence carry line 0: they do not stand in the log; their detail says where.
+    """
+    dumps = evidence.dumps
+    merged = replace(
+        incident,
+        culprit_ranks=_culprits(incident, evidence),
+        facts=(*incident.facts, *_all_facts(evidence)),
+        ranks=_ranks(incident, evidence),
+        versions=_versions(evidence) | incident.versions,
+    )
+    ras_fault = next((r.fault_type for r in evidence.readings if r.fault_type), "")
+    if dumps is None:
+        named = bool(merged.culprit_ranks)
+        return replace(
+            merged,
+            fault_type=incident.fault_type or ras_fault,
+            has_timeout=incident.has_timeout or named or bool(ras_fault),
+        )
+    waiting = tuple(state.rank for state in dumps.ranks if state.state == "waiting")
+    idle = {culprit.rank for culprit in dumps.culprits} if dumps.fault_type in _SILENT else set()
+    quiet = tuple(sorted({*dumps.absent, *idle}))
+    known = bool(incident.ranks_reporting)
+    fault = dumps.fault_type if dumps.fault_type != "unknown" else ""
+    return replace(
+        merged,
+        backend=incident.backend or dumps.backend,
+        op=incident.op or dumps.op,
+        seq=incident.seq if incident.seq is not None else dumps.seq,
+        numel_in=incident.numel_in if incident.numel_in is not None else dumps.numel_in,
+        numel_out=incident.numel_out if incident.numel_out is not None else dumps.numel_out,
+        timeout_ms=incident.timeout_ms if incident.timeout_ms is not None else dumps.timeout_ms,
+        process_group=incident.process_group or dumps.process_group,
+        world_size=incident.world_size or (max((s.rank for s in dumps.ranks), default=-1) + 1),
+        ranks_reporting=incident.ranks_reporting if known else waiting,
+        ranks_silent=incident.ranks_silent if known else quiet,
+        fault_type=incident.fault_type or fault or ras_fault or dumps.fault_type,
+        has_timeout=incident.has_timeout or bool(waiting) or bool(dumps.culprits),
+    )
+
+
+def _culprits(incident: Incident, evidence: Evidence) -> tuple[Culprit, ...]:
+    own = incident.culprit_ranks
+    first = incident.first_error
+    if first is not None and any(culprit.rank == first.rank for culprit in own):
+        return own
+    by_kind = {kind: [r for r in evidence.readings if r.kind == kind] for kind in _KINDS}
+    sources = [
+        [c for reading in by_kind["torchrun"] for c in reading.culprits],
+        list(evidence.dumps.culprits) if evidence.dumps else [],
+        [c for reading in by_kind["ras"] for c in reading.culprits],
+        [c for reading in by_kind["stacks"] for c in reading.culprits],
+        list(own),
+    ]
+    chosen = next((source for source in sources if source), [])
+    unique = {culprit.rank: culprit for culprit in reversed(chosen)}
+    from_log = chosen and chosen[0] in own
+    return tuple(
+        culprit if from_log else replace(culprit, line=0) for _, culprit in sorted(unique.items())
+    )
+
+
+def _all_facts(evidence: Evidence) -> list[Fact]:
+    facts = list(evidence.dumps.facts) if evidence.dumps else []
+    for reading in evidence.readings:
+        for fact in reading.facts:
+            where = f"{reading.kind} line {fact.line}" if fact.line else reading.kind
+            detail = f"{where}: {fact.detail}" if fact.detail else where
+            facts.append(replace(fact, line=0, detail=detail))
+    return facts
+
+
+def _versions(evidence: Evidence) -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for reading in evidence.readings:
+        versions |= reading.versions
+    return versions | (evidence.dumps.versions if evidence.dumps else {})
+
+
+def _ranks(incident: Incident, evidence: Evidence) -> tuple[RankState, ...]:
+    """The log's table, gaps filled from the dumps, then from stacks and error files."""
+    rows = {state.rank: state for state in incident.ranks}
+    others = list(evidence.dumps.ranks) if evidence.dumps else []
+    for reading in evidence.readings:
+        others += [replace(state, line=0) for state in reading.ranks]
+    for state in others:
+        known = rows.get(state.rank)
+        rows[state.rank] = _filled(known, state) if known else state
+    return tuple(rows[rank] for rank in sorted(rows))
+
+
+def _filled(known: RankState, more: RankState) -> RankState:
+    gaps = {
+        name: getattr(more, name)
+        for name in RankState.__dataclass_fields__
+        if getattr(known, name) in (None, "") and getattr(more, name) not in (None, "")
+    }
+    return replace(known, **gaps)

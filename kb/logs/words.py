@@ -1,0 +1,42 @@
+"""The lines of a paste that may hold a person's words, mixed as they are with commands and names.
+
+`kb.logs.prose` keeps only sentences that are surely a person's, for showing and for searching.
+People also write "zero3 hangs", quote an error inside a sentence or paste a launch command that
+says how many nodes there are. Cues are read from all of that, so only lines that are plainly
+machine output are left out here: those a program stamps with a time, a rank, a frame or a place.
+"""
+
+from __future__ import annotations
+
+import re
+
+WORDS_CHARS = 8000  # a report is shorter; a log file's head says little after that
+LINE_CHARS = 600  # longer lines are dumps of settings or data
+_MACHINE = re.compile(
+    r"""^\s{0,200}(?:
+      \[?\s?(?:19|20)\d\d[-/]\d\d[-/T\d]           # a date, bracketed or not
+    | \[?\d{1,2}:\d\d:\d\d                          # a clock
+    | \[(?:rank\s?\d|[EWIF]\s?\d{3,4}\s|[EWIDF]\ \w+\.(?:cpp|h|cc|py):\d|default\d|\d+\]:)
+    | \((?:\w+[ _]?)+pid=                            # (Worker pid=
+    | (?:frame\ \#\d|\#\d+\ |File\ ".{1,300}",\ line|Traceback\ \(most)
+    | [\w.-]{1,100}:\d+:\d+\ \[\d+\]\ NCCL            # host:pid:tid [0] NCCL
+    | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)[\s:]\s?\d
+    | .{0,80}\d{1,3}%\s?\|                           # a progress bar
+    | [-=*+~_|\s]{3,}$                               # a rule
+    )""",
+    re.VERBOSE,
+)
+
+
+def words(text: str) -> str:
+    """The lines of `text` that are not plainly machine output, joined, of bounded length."""
+    kept: list[str] = []
+    size = 0
+    for line in text.splitlines():
+        if not line.strip() or _MACHINE.match(line[:400]):
+            continue
+        kept.append(line[:LINE_CHARS].strip())
+        size += len(kept[-1]) + 1
+        if size >= WORDS_CHARS:
+            break
+    return "\n".join(kept)[:WORDS_CHARS]

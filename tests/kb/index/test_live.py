@@ -1,0 +1,419 @@
+"""The index follows the store: after a change, a crash, a rebuild, beside running searches."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.errors import KBError, SearchIndexError
+from kb.index import SearchIndex, Term, live, manifest
+from kb.index.generations import CURRENT
+from kb.store import Store
+from kb.types import Filters
+from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
+
+ROOT = Path(__file__).resolve().parents[3]
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+
+
+def text(number: int) -> str:
+    """A text of four words, another one a number."""
+    return " ".join([WORDS[number * k % 10] for k in (1, 3, 7)] + [f"w{number}"])
+
+
+def entries(start: int, stop: int) -> list[object]:
+    """Entries with two chunks each."""
+    return [make_entry(f"e{n:03}", text(n), text(n + 1)) for n in range(start, stop)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store with twenty entries."""
+    store = Store.open(tmp_path / "kb.sqlite3")
+    store.upsert(entries(0, 20))  # type: ignore[arg-type]
+    return store
+
+
+def open_index(store: Store, **options: object) -> SearchIndex:
+    """The index beside the store."""
+    parts: dict[str, object] = {"embedder": WordEmbedder(), "tokenizer": SplitTokenizer()}
+    return SearchIndex.open(store.path.parent / "index", store=store, **(parts | options))  # type: ignore[arg-type]
+
+
+def assert_follows(index: SearchIndex, store: Store) -> None:
+    """Both halves of the index hold the store's chunks, with the right cosines."""
+    embedder = WordEmbedder()
+    snapshot = index.snapshot()
+    rows = store.chunks(store.chunk_changes_since(-1).chunks)
+    vectors = embedder.encode_passages([row.text for row in rows])
+    truth = {row.number: vector for row, vector in zip(rows, vectors, strict=True)}
+    assert snapshot.manifest.seq == store.last_seq()
+    assert snapshot.manifest.chunks == snapshot.lexical.size == snapshot.dense.size == len(truth)
+    assert snapshot.catalogue.numbers.tolist() == sorted(truth)
+    assert sorted(snapshot.catalogue.ids.tolist()) == store.ids()
+    assert snapshot.catalogue.facets(None) == store.facets()
+    for word in ("alpha", "w3", "w21"):
+        query = embedder.encode_queries([word])[0]
+        numbers, scores = snapshot.dense.search(query, len(truth) + 5)
+        expected = [float(truth[number] @ query) for number in numbers.tolist()]
+        assert sorted(numbers.tolist()) == sorted(truth)
+        np.testing.assert_allclose(scores, expected, atol=2e-3)  # vectors are stored as float16
+        found = set(snapshot.lexical.search([Term(word=word)], 500)[0].tolist())
+        assert found == {
+            row.number for row in store.chunks(sorted(truth)) if word in row.text.split()
+        }
+
+
+def test_a_new_index_holds_the_store(store: Store) -> None:
+    """Opening where there is no index builds one of everything."""
+    assert_follows(open_index(store), store)
+
+
+def test_an_empty_store_has_an_empty_index(tmp_path: Path) -> None:
+    """Nothing stored is nothing found; the first entry then appears."""
+    store = Store.open(tmp_path / "kb.sqlite3")
+    index = open_index(store)
+    assert_follows(index, store)
+    store.upsert(entries(0, 1))  # type: ignore[arg-type]
+    assert index.catch_up()
+    assert_follows(index, store)
+
+
+def test_opening_again_reads_and_builds_nothing(store: Store) -> None:
+    """A second start embeds no text and writes no generation."""
+    folder = open_index(store).snapshot().folder
+    embedder = WordEmbedder()
+    index = open_index(store, embedder=embedder)
+    assert index.snapshot().folder == folder
+    assert embedder.encoded == 0
+    assert not index.catch_up()
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_any_changes_are_followed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """After any mix of additions, changes and deletions the index equals one built anew."""
+    store = Store.open(tmp_path_factory.mktemp("any") / "kb.sqlite3")
+    store.upsert(entries(0, 6))  # type: ignore[arg-type]
+    index = open_index(store)
+    for step in range(data.draw(st.integers(1, 3))):
+        for _ in range(data.draw(st.integers(1, 2))):
+            numbers = data.draw(st.lists(st.integers(0, 9), max_size=4, unique=True))
+            if data.draw(st.booleans()):
+                store.delete(f"e{n:03}" for n in numbers)
+            else:
+                store.upsert([make_entry(f"e{n:03}", text(n + step + 1), "w3") for n in numbers])
+        index.catch_up()
+        assert_follows(index, store)
+    assert_follows(open_index(store), store)
+    store.close()
+
+
+def test_a_small_change_costs_a_small_change(store: Store) -> None:
+    """One more entry embeds its two chunks and shares the large file with the last generation."""
+    embedder = WordEmbedder()
+    index = open_index(store, embedder=embedder)
+    before, embedded = index.snapshot(), embedder.encoded
+    inode = (before.folder / before.manifest.base).stat().st_ino
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+    index.catch_up()
+    after = index.snapshot()
+    assert embedder.encoded - embedded == 2
+    assert (after.folder / after.manifest.base).stat().st_ino == inode
+    assert_follows(index, store)
+
+
+def test_a_reader_keeps_what_it_began_with(store: Store) -> None:
+    """A search in flight sees the state it started on, though its folder is gone."""
+    index = open_index(store)
+    before = index.snapshot()
+    query = WordEmbedder().encode_queries(["alpha"])[0]
+    dense, words = before.dense.search(query, 50), before.lexical.search([Term(word="alpha")], 50)
+    store.delete(["e000", "e001"])
+    index.catch_up()
+    assert not before.folder.exists()
+    np.testing.assert_array_equal(before.dense.search(query, 50)[1], dense[1])
+    np.testing.assert_array_equal(before.lexical.search([Term(word="alpha")], 50)[1], words[1])
+
+
+def test_another_process_sees_what_was_published(store: Store) -> None:
+    """An index opened elsewhere adopts the newest generation at its next search."""
+    mine, other = open_index(store), open_index(store)
+    store.upsert(entries(20, 22))  # type: ignore[arg-type]
+    assert mine.behind()
+    other.catch_up()
+    assert not mine.behind()
+    assert_follows(mine, store)
+
+
+def test_many_changes_make_a_new_base(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When changes outgrow their limit the next generation is built from the store."""
+    monkeypatch.setattr(live, "CHANGES_LIMIT", 3)
+    index = open_index(store)
+    base = index.snapshot().manifest.base
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+    index.catch_up()
+    assert index.snapshot().manifest.base == base
+    store.upsert(entries(21, 23))  # type: ignore[arg-type]
+    index.catch_up()
+    assert index.snapshot().manifest.base != base
+    assert_follows(index, store)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"embedder": WordEmbedder(name="words@2")}, "embedding model is 'words@1' there and"),
+        (
+            {"embedder": WordEmbedder(name="short@1", dimension=16)},
+            "vector length is 32 there and 16 here",
+        ),
+        ({"tokenizer": type("Other", (SplitTokenizer,), {"tokens": str.split})()}, "tokenizer"),
+        ({"lexicon": ROOT / "data" / "lexicon"}, "tokenizer or word lists"),
+    ],
+    ids=["model", "dimension", "tokenizer", "lexicon"],
+)
+def test_an_index_of_something_else_is_refused(
+    store: Store, options: dict[str, object], named: str
+) -> None:
+    """The message says what differs and names the command; rebuilding repairs it."""
+    open_index(store)
+    with pytest.raises(SearchIndexError, match=named) as caught:
+        open_index(store, **options)
+    assert caught.value.todo == "run `timeout-kb ingest --rebuild`"
+    parts = {"embedder": WordEmbedder(), "tokenizer": SplitTokenizer()} | options
+    tokens = manifest.fingerprint(parts["tokenizer"], parts.pop("lexicon", None))  # type: ignore[arg-type]
+    SearchIndex(store.path.parent / "index", store=store, tokens=tokens, **parts).rebuild()  # type: ignore[arg-type]
+    assert open_index(store, **options).snapshot().manifest.chunks == 40
+
+
+def test_an_index_of_another_format_or_library_is_refused(store: Store) -> None:
+    """Versions of format, jieba, FAISS and tantivy and the database are part of the identity."""
+    folder = open_index(store).snapshot().folder
+    page = manifest.read(folder)
+    for field in ("store", "jieba", "faiss", "tantivy"):
+        manifest.write(folder, replace(page, identity=replace(page.identity, **{field: "0"})))
+        with pytest.raises(SearchIndexError, match="is '0' there"):
+            open_index(store)
+    manifest.write(folder, replace(page, identity=replace(page.identity, format=0)))
+    with pytest.raises(SearchIndexError, match="index format is 0 there and 1 here"):
+        open_index(store)
+
+
+def test_a_server_goes_on_when_another_model_takes_over(store: Store) -> None:
+    """A running program keeps its last usable state when a generation of another model appears."""
+    index = open_index(store)
+    before = index.snapshot()
+    tokens = manifest.fingerprint(SplitTokenizer())
+    other = SearchIndex(
+        store.path.parent / "index",
+        store=store,
+        embedder=WordEmbedder(name="words@2"),
+        tokenizer=SplitTokenizer(),
+        tokens=tokens,
+    )
+    other.rebuild()
+    assert index.snapshot() is before
+
+
+def files_of(store: Store) -> list[str]:
+    """Every file of the current generation."""
+    folder = open_index(store).snapshot().folder
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.mark.parametrize("how", ["cut", "flip", "remove"])
+def test_any_damaged_file_is_refused_with_the_repair(store: Store, how: str) -> None:
+    """Whatever file is damaged, the message names it and the command, and the command works."""
+    for name in files_of(store):
+        folder = open_index(store).snapshot().folder
+        path = folder / name
+        content = bytearray(path.read_bytes())
+        path.unlink()
+        if how == "cut":
+            path.write_bytes(content[: len(content) // 2])
+        elif how == "flip":
+            content[len(content) // 2] ^= 0xFF
+            path.write_bytes(content)
+        if how != "flip" or name != manifest.FILE:  # a flipped digit in the page is a mismatch
+            with pytest.raises(SearchIndexError, match=r"damaged|missing|cannot be read") as caught:
+                open_index(store)
+            assert "timeout-kb ingest --rebuild" in str(caught.value)
+        tokens = manifest.fingerprint(SplitTokenizer())
+        SearchIndex(
+            folder.parent,
+            store=store,
+            embedder=WordEmbedder(),
+            tokenizer=SplitTokenizer(),
+            tokens=tokens,
+        ).rebuild()
+        assert_follows(open_index(store), store)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"../../etc", b"gen-999\n", b"\xff\xfe"])
+def test_a_damaged_current_is_refused_and_repaired(store: Store, content: bytes) -> None:
+    """The file that names the generation may hold anything; a rebuild repairs it."""
+    index = open_index(store)
+    (store.path.parent / "index" / CURRENT).write_bytes(content)
+    with pytest.raises(SearchIndexError, match="timeout-kb ingest --rebuild"):
+        open_index(store)
+    index.rebuild()
+    assert_follows(open_index(store), store)
+
+
+def test_what_a_crash_left_is_removed(store: Store) -> None:
+    """Unfinished folders and generations nobody reads are gone after the next build."""
+    index = open_index(store)
+    folder = store.path.parent / "index"
+    (folder / "gen-7.building").mkdir()
+    (folder / "gen-6").mkdir()
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+    index.catch_up()
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [CURRENT, "LOCK", index.snapshot().folder.name]
+
+
+# --- crashes and concurrency ---------------------------------------------------------------------
+
+PUBLISH = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+import kb.index.generations as generations
+from kb.index import SearchIndex
+from kb.store import Store
+from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
+
+def told(stage, *numbers):
+    print(stage, flush=True)
+
+sync = generations._sync
+def slow_sync(path):
+    told("sync")
+    sync(path)
+generations._sync = slow_sync
+
+store = Store.open(Path({path!r}))
+index = SearchIndex.open(Path({path!r}).parent / "index", store=store, embedder=WordEmbedder(),
+    tokenizer=SplitTokenizer(), progress=told)
+for batch in range(1000):
+    store.upsert([make_entry(f"b{{batch}}-{{n}}", f"alpha w{{n}}", "beta") for n in range(3)])
+    told("stored")
+    if batch % 3 == 2:
+        index.rebuild()
+    else:
+        index.catch_up()
+    told("published")
+"""
+
+
+@pytest.mark.parametrize("lines", [3, 8, 14, 21, 29, 36, 44, 53, 61, 75])
+def test_a_killed_builder_leaves_a_whole_index(tmp_path: Path, lines: int) -> None:
+    """After kill -9 at any step the index opens, and search and store agree."""
+    path = tmp_path / "kb.sqlite3"
+    script = PUBLISH.format(root=str(ROOT), path=str(path))
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as child:
+        assert child.stdout is not None
+        for _ in range(lines):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+    store = Store.open(path)
+    assert len(store.ids()) % 3 == 0
+    assert_follows(open_index(store), store)
+
+
+def test_searches_go_on_while_everything_changes(store: Store) -> None:
+    """During changes and rebuilds no search fails, and every score is that of brute force."""
+    anchors = Filters(kinds=("case",))
+    store.upsert([make_entry(f"anchor{n}", text(n), kind="case") for n in range(15)])
+    index = open_index(store)
+    embedder = WordEmbedder()
+    queries = embedder.encode_queries(WORDS)
+    # every text is its own, so a number of today is told by its text tomorrow
+    cosine = embedder.encode_passages([text(n) for n in range(15)]) @ queries.T
+    wrong: list[str] = []
+    searched = [0] * 3
+    done = threading.Event()
+
+    def search(worker: int) -> None:
+        while not done.is_set():
+            word = searched[worker] % len(WORDS)
+            try:
+                snapshot = index.snapshot()
+                mask = snapshot.catalogue.passing(anchors)
+                assert mask is not None
+                allowed = snapshot.catalogue.chunks_of(mask)
+                numbers, scores = snapshot.dense.search(queries[word], 5, allowed)
+                best = np.sort(cosine[:, word])[::-1][: len(numbers)]
+                if len(numbers) != 5 or not np.allclose(scores, best, atol=2e-3):
+                    wrong.append(f"{scores} is not {best}")
+                words, _ = snapshot.lexical.search([Term(word=WORDS[word])], 99, filters=anchors)
+                if len(words) != sum(WORDS[word] in text(n).split() for n in range(15)):
+                    wrong.append(f"{WORDS[word]} in {len(words)} chunks")
+            except (KBError, ValueError, RuntimeError) as error:
+                wrong.append(repr(error))
+            searched[worker] += 1
+
+    threads = [threading.Thread(target=search, args=(worker,)) for worker in range(3)]
+    for thread in threads:
+        thread.start()
+    for step in range(10):
+        store.upsert([make_entry(f"new{step}", text(step + 30)), *entries(0, step)])  # type: ignore[list-item]
+        store.delete([f"e{step:03}"])
+        index.rebuild() if step % 4 == 3 else index.catch_up()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert min(searched) > 0
+    assert_follows(index, store)
+
+
+def test_two_builders_do_not_disturb_each_other(store: Store) -> None:
+    """Catch-ups of several threads end in one index that holds everything."""
+    indexes = [open_index(store) for _ in range(3)]
+    failed: list[str] = []
+
+    def work(number: int) -> None:
+        try:
+            for step in range(4):
+                store.upsert([make_entry(f"t{number}-{step}", text(number + step))])
+                indexes[number].catch_up()
+        except KBError as error:
+            failed.append(repr(error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert_follows(indexes[0], store)
+
+
+def test_opening_no_index_loads_no_engine() -> None:
+    """Importing what the command line imports leaves FAISS and tantivy alone."""
+    code = (
+        "import sys, kb.index, kb.search, kb.store\n"
+        "print(sorted({'faiss', 'tantivy', 'torch', 'jieba'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert run.stdout == "[]\n"

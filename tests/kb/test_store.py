@@ -1,0 +1,554 @@
+"""The store keeps what it was given, all of it or nothing, and says what changed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kb.errors import InputError, NotFoundError, StoreError
+from kb.store import FACETS, Feedback, Store
+from kb.store.facets import day_number, fold
+from kb.store.schema import APPLICATION_ID, MIGRATIONS
+from kb.types import CauseClaim, Entry, Filters, Section, Tags
+from tests.kb.fakes import make_entry
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store.open(tmp_path / "kb.sqlite3")
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    """What the file says, past the store."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+# --- entries -------------------------------------------------------------------------------------
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    text=st.text(st.characters(codec="utf-8"), max_size=80),
+    op=st.text(st.characters(codec="utf-8"), max_size=8),
+)
+def test_an_entry_comes_back_as_it_went_in(tmp_path: Path, text: str, op: str) -> None:
+    """What `get` returns equals what `upsert` was given, whatever the characters."""
+    store = Store.open(tmp_path / "kb.sqlite3")
+    section = Section(role="causes", title=text, text=text, language="zh")
+    entry = make_entry("a", text, "b", sections=(section,), tags=Tags(ops=(op,)))
+    store.upsert([entry])
+    assert store.get("a") == entry
+    assert list(store.iter_entries()) == [entry]
+    store.close()
+
+
+def test_counts_tell_new_changed_and_known(store: Store) -> None:
+    """A second run over the same sources changes nothing; a changed source replaces its entry."""
+    a, b = make_entry("a", "x"), make_entry("b", "y")
+    assert store.upsert([a, b]) == {"added": 2, "updated": 0, "unchanged": 0}
+    assert store.upsert([a, b]) == {"added": 0, "updated": 0, "unchanged": 2}
+    assert store.last_seq() == 1
+    changed = make_entry("b", "z")
+    assert store.upsert([a, changed]) == {"added": 0, "updated": 1, "unchanged": 1}
+    assert store.get("b").chunks[0].text == "z"
+
+
+def test_a_changed_source_takes_its_old_entry_away(store: Store) -> None:
+    """An imported page whose content hash, and so its id, changed leaves no entry behind."""
+    store.upsert([make_entry("old", "x", source_key="page.html")])
+    summary = store.upsert([make_entry("new", "y", source_key="page.html")])
+    assert summary == {"added": 0, "updated": 1, "unchanged": 0}
+    assert store.ids() == ["new"]
+    assert rows(store.path, "SELECT id FROM chunks") == [("new#0",)]
+
+
+def test_known_content_under_another_source_is_not_added_twice(store: Store) -> None:
+    """A copy of a file changes nothing."""
+    entry = make_entry("a", "x")
+    store.upsert([entry])
+    assert store.upsert([replace(entry, source_key="copy")])["unchanged"] == 1
+    assert store.get("a").source_key == entry.source_key
+
+
+def test_a_source_whose_content_became_known_loses_its_own_entry(store: Store) -> None:
+    """A page that now says what another page says is one entry with it."""
+    store.upsert([make_entry("a", "x", source_key="1"), make_entry("b", "y", source_key="2")])
+    assert store.upsert([make_entry("a", "x", source_key="2")])["updated"] == 1
+    assert store.ids() == ["a"]
+
+
+def test_a_batch_with_a_bad_entry_leaves_nothing(store: Store) -> None:
+    """All entries of a call are written or none is."""
+    bad = make_entry("bad", "lone \ud800 surrogate")
+    with pytest.raises(InputError, match=r"'bad'.*ud800"):
+        store.upsert([make_entry("good", "x"), bad])
+    assert store.ids() == []
+    assert store.last_seq() == 0
+
+
+def test_deletion_takes_chunks_tags_and_vectors(store: Store) -> None:
+    """Nothing of a deleted entry is left; unknown ids are passed over."""
+    store.upsert([make_entry("a", "x", "y"), make_entry("b", "z")])
+    store.vectors.put("m", [1, 2, 3], np.eye(3, dtype=np.float32))
+    assert store.delete(["a", "nobody"]) == 1
+    assert rows(store.path, "SELECT id FROM chunks") == [("b#0",)]
+    assert rows(store.path, "SELECT DISTINCT entry FROM tags") == [(2,)]
+    assert rows(store.path, "SELECT chunk FROM vectors") == [(3,)]
+    assert store.delete(["a"]) == 0
+
+
+def test_a_missing_id_names_the_nearest(store: Store) -> None:
+    """A misspelt id is answered with the right one."""
+    store.upsert([make_entry("wenet-dataloader-contention", "x"), make_entry("open-clip", "y")])
+    with pytest.raises(NotFoundError, match="did you mean wenet-dataloader-contention"):
+        store.get("wenet-dataloder-contention")
+
+
+def test_iteration_is_in_id_order_across_batches(store: Store) -> None:
+    """Batches of any size give every entry once, in id order, with its own chunks."""
+    entries = [make_entry(f"e{number:02}", f"text {number}") for number in range(11)]
+    store.upsert(entries[::-1])
+    for batch in (1, 4, 100):
+        assert list(store.iter_entries(batch=batch)) == entries
+
+
+def test_digests_are_by_source_key(store: Store) -> None:
+    """What a re-run compares stands under the source's key."""
+    store.upsert([make_entry("a", "x", source_key="k", digest="d")])
+    assert store.digests() == {"k": "d"}
+
+
+# --- filters and facets --------------------------------------------------------------------------
+
+VARIED = [
+    make_entry(
+        f"e{number}",
+        "text",
+        kind=("case", "thread", "incident")[number % 3],
+        language=("zh", "en", "both")[number // 2 % 3],
+        status=("confirmed", "unverified")[number % 2],
+        project=("Owner/A", "owner/b")[number % 2],
+        date=("", "2023", "2024-02", "2024-02-10", "2024-12-31T10:00:00Z")[number % 5],
+        causes=(
+            CauseClaim(id=("rank-crash", "uneven-data")[number % 2], status="reported"),
+            CauseClaim(id="shm-limits", status="contradicted" if number % 3 else "reported"),
+        ),
+        tags=Tags(
+            frameworks=(("fsdp",), ("deepspeed", "fsdp"), ())[number % 3],
+            backend=("nccl", "gloo", "")[number % 3],
+            ops=(("ALLREDUCE",), ("_ALLGATHER_BASE", "allreduce"))[number % 2],
+            stage=("train", "save")[number // 3 % 2],
+        ),
+    )
+    for number in range(24)
+]
+
+FILTERS = st.builds(
+    Filters,
+    causes=st.sets(st.sampled_from(["rank-crash", "shm-limits", "none"])).map(tuple),
+    frameworks=st.sets(st.sampled_from(["fsdp", "DeepSpeed"])).map(tuple),
+    backends=st.sets(st.sampled_from(["NCCL", "gloo"])).map(tuple),
+    ops=st.sets(st.sampled_from(["allreduce", "_ALLGATHER_BASE"])).map(tuple),
+    stages=st.sets(st.sampled_from(["train", "save"])).map(tuple),
+    languages=st.sets(st.sampled_from(["zh", "en"])).map(tuple),
+    kinds=st.sets(st.sampled_from(["case", "thread"])).map(tuple),
+    statuses=st.sets(st.sampled_from(["confirmed"])).map(tuple),
+    projects=st.sets(st.sampled_from(["owner/a"])).map(tuple),
+    since=st.sampled_from(["", "2023-06", "2024", "2024-02-10"]),
+    until=st.sampled_from(["", "2024-02", "2024-02-09", "2024"]),
+    exclude_ids=st.sets(st.sampled_from(["e1", "e2", "nobody"])).map(tuple),
+)
+
+
+def passes(entry: Entry, filters: Filters) -> bool:
+    """The filter's meaning, spelt out over one entry."""
+    for facet in FACETS.values():
+        wanted = {fold(value) for value in facet.wanted(filters)}
+        if wanted and not wanted & {fold(value) for value in facet.values(entry)}:
+            return False
+    if filters.since or filters.until:
+        day = entry.date[:10]
+        if not day or (filters.since and day_number(day) < day_number(filters.since)):
+            return False
+        if filters.until and day[: len(filters.until)] > filters.until:
+            return False
+    return entry.id not in filters.exclude_ids
+
+
+@settings(max_examples=60, deadline=None)
+@given(filters=FILTERS)
+def test_ids_are_those_that_pass(varied_store: Store, filters: Filters) -> None:
+    """SQL lets through what the definition of the filter lets through, and nothing else."""
+    expected = sorted(entry.id for entry in VARIED if passes(entry, filters))
+    assert varied_store.ids(filters) == expected
+    assert [entry.id for entry in varied_store.iter_entries(filters)] == expected
+
+
+@pytest.fixture(scope="module")
+def varied_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A store with entries of every kind."""
+    store = Store.open(tmp_path_factory.mktemp("varied") / "kb.sqlite3")
+    store.upsert(VARIED)
+    return store
+
+
+@pytest.mark.parametrize("facet", sorted(FACETS))
+def test_a_facet_count_is_what_filtering_by_it_leaves(varied_store: Store, facet: str) -> None:
+    """Choosing a value leaves exactly as many entries as its count said."""
+    field = {"status": "statuses", "op": "ops"}.get(facet, f"{facet}s")
+    base = Filters(since="2023")
+    counts = varied_store.facets(base)[facet]
+    for value, count in counts.items():
+        assert len(varied_store.ids(replace(base, **{field: (value,)}))) == count
+    assert list(counts.values()) == sorted(counts.values(), reverse=True)
+
+
+@pytest.mark.parametrize("date", ["yesterday", "24-01-01", "2024-1-1"])
+def test_a_date_that_cannot_be_read_is_refused(varied_store: Store, date: str) -> None:
+    """The message names the field, the value and the form wanted."""
+    with pytest.raises(InputError, match=f"until='{date}' is not a date — write it as YYYY-MM-DD"):
+        varied_store.ids(Filters(until=date))
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+def test_changes_since_a_number_are_those_after_it(store: Store) -> None:
+    """Applying the changes to the ids of then gives the ids of now, from any point on."""
+    states: list[set[str]] = [set()]
+    store.upsert([make_entry("a", "1"), make_entry("b", "2")])
+    states.append(set(store.ids()))
+    store.upsert([make_entry("a", "3", source_key="other"), make_entry("c", "4")])
+    states.append(set(store.ids()))
+    store.delete(["b"])
+    states.append(set(store.ids()))
+    store.upsert([make_entry("b", "5")])
+    states.append(set(store.ids()))
+    for seq, then in enumerate(states):
+        changes = store.changes_since(seq)
+        assert (then - set(changes.deletions)) | set(changes.upserts) == states[-1]
+        assert changes.last_seq == store.last_seq() == 4
+
+
+def test_a_number_is_never_used_twice(store: Store) -> None:
+    """A chunk number that was deleted never means another chunk."""
+    store.upsert([make_entry("a", "1", "2")])
+    first = store.chunk_changes_since(0)
+    store.delete(["a"])
+    store.upsert([make_entry("a", "1", "2")])
+    second = store.chunk_changes_since(first.last_seq)
+    assert second.removed_chunks == first.chunks
+    assert second.removed_entries == first.entries
+    assert not set(second.chunks) & set(first.chunks)
+    assert not set(second.entries) & set(first.entries)
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+def test_vectors_come_back_as_unit_rows_per_model(store: Store) -> None:
+    """Each model has its own vectors; rounding moves no cosine by more than 0.001."""
+    store.upsert([make_entry("a", "1", "2", "3")])
+    made = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    store.vectors.put("m", [3, 1, 2], made)
+    store.vectors.put("other", [1], np.ones((1, 4), dtype=np.float32))
+    numbers, vectors = store.vectors.get("m", [3, 1, 2, 99], 64)
+    assert numbers.tolist() == [1, 2, 3]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(vectors @ made[0], made[[1, 2, 0]] @ made[0], atol=1e-3)
+    assert store.vectors.missing("other") == [2, 3]
+    assert store.vectors.counts() == {"m": 3, "other": 1}
+    store.vectors.drop_others("m")
+    assert store.vectors.counts() == {"m": 3}
+
+
+def test_vectors_of_chunks_that_are_gone_are_passed_over(store: Store) -> None:
+    """An entry deleted while its vectors were computed leaves none behind."""
+    store.upsert([make_entry("a", "1")])
+    assert store.vectors.put("m", [1, 2], np.eye(2, dtype=np.float32)) == 1
+    assert store.vectors.counts() == {"m": 1}
+
+
+def test_wrong_shapes_are_refused(store: Store) -> None:
+    """Rows must match the numbers, and the length what is asked for."""
+    store.upsert([make_entry("a", "1")])
+    with pytest.raises(InputError, match=r"2 chunks do not fit vectors of shape \(1, 4\)"):
+        store.vectors.put("m", [1, 2], np.ones((1, 4), dtype=np.float32))
+    store.vectors.put("m", [1], np.ones((1, 4), dtype=np.float32))
+    with pytest.raises(StoreError, match="do not all have 8 numbers"):
+        store.vectors.get("m", [1], 8)
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+def test_diagnoses_come_back_newest_first(store: Store) -> None:
+    """Order is by time, then id; an unknown id is an error."""
+    for diagnosis_id, created in (("b", 1.0), ("a", 1.0), ("c", 2.0)):
+        store.records.put_diagnosis(diagnosis_id, diagnosis_id.encode(), created_s=created)
+    assert [record.id for record in store.records.list_diagnoses()] == ["c", "a", "b"]
+    assert store.records.get_diagnosis("a").body == b"a"
+    with pytest.raises(NotFoundError, match="no diagnosis 'x'"):
+        store.records.get_diagnosis("x")
+
+
+def test_feedback_comes_back_by_id_and_by_diagnosis(store: Store) -> None:
+    """What was said is kept word for word."""
+    said = [
+        Feedback(
+            id=f"f{number}",
+            diagnosis_id=f"d{number % 2}",
+            entry_id="e",
+            verdict="wrong",
+            cause="rank-crash",
+            comment="第 3 个 rank",
+            created_s=float(number),
+            source="api",
+        )
+        for number in range(4)
+    ]
+    for feedback in said:
+        store.records.put_feedback(feedback)
+    assert store.records.get_feedback("f2") == said[2]
+    assert store.records.list_feedback(diagnosis_id="d1") == [said[3], said[1]]
+    assert store.records.list_feedback(limit=2) == [said[3], said[2]]
+    with pytest.raises(NotFoundError, match="no feedback 'x'"):
+        store.records.get_feedback("x")
+
+
+def test_conversations_expire(store: Store) -> None:
+    """An expired conversation is gone for readers before it is deleted."""
+    store.records.put_conversation("a", b"1", now_s=10, expires_s=20)
+    store.records.put_conversation("a", b"2", now_s=15, expires_s=30)
+    store.records.put_conversation("b", b"3", now_s=16)
+    kept = store.records.get_conversation("a", now_s=29)
+    assert (kept.created_s, kept.updated_s, kept.body) == (10, 15, b"2")
+    assert [c.id for c in store.records.list_conversations(now_s=29)] == ["b", "a"]
+    with pytest.raises(NotFoundError):
+        store.records.get_conversation("a", now_s=30)
+    assert store.records.delete_expired(now_s=30) == 1
+    assert store.records.delete_conversation("b")
+    assert not store.records.delete_conversation("b")
+
+
+# --- files that are not what they should be -------------------------------------------------------
+
+
+def test_an_older_database_is_migrated_with_its_content(tmp_path: Path) -> None:
+    """A file of the first schema opens, keeps its entries and gains the later tables."""
+    path = tmp_path / "kb.sqlite3"
+    newest = Store.open(path)
+    newest.upsert([make_entry("a", "x")])
+    newest.close()
+    connection = sqlite3.connect(path)
+    for table in ("diagnoses", "feedback", "conversations"):
+        connection.execute(f"DROP TABLE {table}")
+    connection.execute("PRAGMA user_version = 1")
+    connection.commit()
+    connection.close()
+    store = Store.open(path)
+    assert store.id == newest.id
+    assert store.get("a") == make_entry("a", "x")
+    assert store.records.list_diagnoses() == []
+    assert rows(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+
+
+def test_a_half_made_migration_leaves_the_old_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration that fails in the middle changes nothing."""
+    path = tmp_path / "kb.sqlite3"
+    Store.open(path).close()
+    broken = (*MIGRATIONS, ("CREATE TABLE half (x)", "CREATE TABLE half (x)"))
+    monkeypatch.setattr("kb.store.schema.MIGRATIONS", broken)
+    with pytest.raises(StoreError, match="half already exists"):
+        Store.open(path)
+    assert rows(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'half'") == []
+
+
+def damage(path: Path, kind: str) -> None:
+    """Make the file at `path` unusable in one way."""
+    if kind == "text":
+        path.write_bytes(b"this is not a database, it is a text " * 100)
+    elif kind == "header":
+        content = bytearray(path.read_bytes())
+        content[:64] = os.urandom(64)
+        path.write_bytes(bytes(content))
+    elif kind == "pages":
+        content = bytearray(path.read_bytes())
+        content[4096:] = b"\xff" * (len(content) - 4096)
+        path.write_bytes(bytes(content))
+    else:
+        connection = sqlite3.connect(path)
+        if kind == "newer":
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        else:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID + 1}")
+        connection.commit()
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("text", "is not a database, or is damaged .* — move the file away"),
+        ("header", "is not a database, or is damaged .* — move the file away"),
+        ("pages", "damaged .* — move the file away"),
+        ("newer", r"has schema version \d+, this program knows \d+ — update timeout-kb"),
+        ("foreign", "is a database of another program — set TIMEOUT_KB_HOME"),
+    ],
+)
+def test_an_unusable_file_is_named_with_the_next_step(
+    tmp_path: Path, kind: str, message: str
+) -> None:
+    """The person reads which file, what is wrong, and what to do; the file is not touched."""
+    path = tmp_path / "kb.sqlite3"
+    store = Store.open(path)
+    store.upsert([make_entry(f"e{number}", "text " * 50) for number in range(50)])
+    store.close()
+    damage(path, kind)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=message) as caught:
+        list(Store.open(path).iter_entries())
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """The next step is another folder."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="make the folder writable, or set TIMEOUT_KB_HOME"):
+        Store.open(tmp_path / "file" / "kb.sqlite3")
+
+
+def test_a_directory_in_the_files_place_is_named(tmp_path: Path) -> None:
+    """Something that is no file at all gives a message, not a traceback."""
+    (tmp_path / "kb.sqlite3").mkdir()
+    with pytest.raises(StoreError, match="cannot be opened or created"):
+        Store.open(tmp_path / "kb.sqlite3")
+
+
+def test_a_closed_store_says_so(store: Store) -> None:
+    """Use after close is an error of ours, not of SQLite's."""
+    store.close()
+    with pytest.raises(StoreError, match="was closed"):
+        store.ids()
+
+
+FILL = """
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from kb.errors import StoreError
+from kb.store import Store
+from tests.kb.fakes import make_entry
+store = Store.open(Path({path!r}))
+store.upsert([make_entry("kept", "x")])
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+try:
+    store.upsert([make_entry(f"e{{n}}", "text " * 5000) for n in range(200)])
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """When the file cannot grow the batch is refused with a reason and the rest stays."""
+    path = tmp_path / "kb.sqlite3"
+    script = FILL.format(root=str(ROOT), path=str(path))
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert "the disk is full" in run.stdout
+    assert "free space" in run.stdout
+    assert Store.open(path).ids() == ["kept"]
+
+
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from kb.store import Store
+from tests.kb.fakes import make_entry
+
+class Told(list):
+    def __iter__(self):
+        for item in super().__iter__():
+            print(item.id, flush=True)
+            yield item
+
+store = Store.open(Path({path!r}))
+for batch in range(1000):
+    store.upsert(Told(make_entry(f"b{{batch}}-{{n}}", f"text {{n}}", "two") for n in range(5)))
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 2, 7, 13, 15, 16, 24, 38, 55, 70])
+def test_a_killed_writer_leaves_whole_batches(tmp_path: Path, lines: int) -> None:
+    """After kill -9 inside a transaction the store opens with whole batches only."""
+    path = tmp_path / "kb.sqlite3"
+    script = WRITE.format(root=str(ROOT), path=str(path))
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as child:
+        assert child.stdout is not None
+        for _ in range(lines):
+            child.stdout.readline()
+        child.send_signal(signal.SIGKILL)
+    store = Store.open(path)
+    ids = store.ids()
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+    assert len(ids) >= (lines - 1) // 5 * 5
+    assert set(ids) == {f"b{b}-{n}" for b in range(len(ids) // 5) for n in range(5)}
+    assert all(len(entry.chunks) == 2 for entry in store.iter_entries())
+    assert store.last_seq() == len(ids) // 5
+
+
+def test_writers_and_readers_of_several_threads_do_not_fail(store: Store) -> None:
+    """Every batch of every writer arrives, and a reader never sees half of one."""
+    torn: list[int] = []
+    done = threading.Event()
+
+    def write(name: str) -> None:
+        other = Store.open(store.path)  # as another process would
+        for batch in range(8):
+            other.upsert([make_entry(f"{name}-{batch}-{n}", "x") for n in range(4)])
+        other.close()
+
+    def read() -> None:
+        while not done.is_set():
+            torn.extend(count for count in [len(store.ids())] if count % 4)
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in ("a", "b")]
+    reader = threading.Thread(target=read)
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    done.set()
+    reader.join()
+    assert torn == []
+    assert len(store.ids()) == 2 * 8 * 4
+    assert store.last_seq() == 2 * 8
