@@ -24,6 +24,7 @@ VERBS = {
     "lint": "app.commands.lint:command",
     "ranks": "app.commands.diagnose:ranks_command",
     "serve": "app.commands.serve:command",
+    "evaluate": "app.commands.evaluate:command",
     "keys": "app.commands.keys:command",
 }
 
@@ -138,10 +139,10 @@ def _keep(error: Exception, folder: Path) -> Path:
     return path
 
 
-def main() -> None:
-    """Entry point of the console script."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point of the console script; ends the process with the exit code."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets a question mark, not a failure.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    sys.exit(run())
+    sys.exit(run(argv))

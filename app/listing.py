@@ -46,8 +46,9 @@ def _hit(hit: Hit, words: Words, width: int) -> list[str]:
     tags = [hit.entry_id, words.term("kind", hit.kind), hit.project, hit.cause]
     tags.append(words.term("claim", hit.status))
     lines += hang("      ", " · ".join(plain(tag) for tag in tags if tag), width)
-    if hit.snippet:
-        lines += hang("      ", plain(hit.snippet), width)[:SNIPPET_LINES]
+    snippet = plain(hit.snippet).removeprefix(title).strip()
+    if snippet:
+        lines += hang("      ", snippet, width)[:SNIPPET_LINES]
     if safe_url(hit.url):
         lines.append("      " + click.style(hit.url, underline=True))
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.labels import Words
 from app.quoting import plain, plain_block, safe_url
@@ -32,8 +32,11 @@ from kb.types import (
     SimilarCase,
 )
 
+FAINT = 0.05  # a cause below this needs no evidence and fixes at first sight
+WHY_TERMS = 4  # words two cases share that are named; more say nothing more
 SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3600
+SEARCH_KINDS = frozenset({"op", "signature", "term", "language"})  # of a hit's reasons
 
 
 def present(
@@ -240,6 +243,7 @@ def _cause(cause: RankedCause, words: Words) -> CauseView:
         title=plain(cause.title),
         percent=percent(cause.probability),
         band=words.term("band", cause.band),
+        faint=cause.probability < FAINT,
         evidence=tuple(_evidence(item, words) for item in cause.evidence),
         fixes=tuple(fix_view(fix, words) for fix in cause.fixes),
         checks=tuple(_check(check) for check in cause.checks),
@@ -308,8 +312,9 @@ def warning_view(warning: SettingWarning, words: Words) -> WarningView:
 
 def _case(case: SimilarCase, words: Words) -> CaseView:
     notes = []
-    if case.why:
-        notes.append(words("word.why", what=words.listing([plain(why) for why in case.why])))
+    why = _likenesses(case.why)
+    if why:
+        notes.append(words("word.why", what=words.listing(why)))
     if case.differs:
         what = words.listing([plain(difference) for difference in case.differs])
         notes.append(words("word.differs", what=what))
@@ -323,6 +328,23 @@ def _case(case: SimilarCase, words: Words) -> CaseView:
         url=safe_url(case.url),
         notes=tuple(notes),
     )
+
+
+def _likenesses(why: Sequence[str]) -> list[str]:
+    """Sentences first, then what the search names as ``kind:value``.
+
+    Single words two texts share (``term:timing``) are told only where there is nothing better.
+    """
+    named = [(kind, plain(value)) for kind, _, value in (item.partition(":") for item in why)]
+    sentences = [plain(item) for item in why if item.partition(":")[0] not in SEARCH_KINDS]
+    told = " ".join(sentences).casefold()
+    better = [
+        value
+        for kind, value in named
+        if kind in ("op", "signature") and value.casefold() not in told
+    ]
+    words = [value for kind, value in named if kind == "term"]
+    return sentences + list(dict.fromkeys(better or ([] if sentences else words)))[:WHY_TERMS]
 
 
 def rank_table(ranks: Iterable[RankState], words: Words) -> TableView | None:

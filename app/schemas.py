@@ -7,7 +7,7 @@ by msgspec in the order of their fields; FastAPI reads the same types for the Op
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -163,6 +163,58 @@ class Alive:
     """The process answers."""
 
     status: str = "ok"
+
+
+class NewEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/entries`` as JSON: a log or a write-up."""
+
+    text: Text
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[\w-][\w.-]{0,99}$",
+            description="A file name; its ending (.log .md .html .json) tells what the text is.",
+        ),
+    ] = "pasted.txt"
+
+
+class ResolveRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/entries/{identifier}/resolve``: how the incident ended."""
+
+    cause: Annotated[str, Meta(min_length=1, description="An id of /v1/causes.")]
+    fix: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=r"\S")]
+    commands: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
+    url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$", description="Where it is told.")] = ""
+
+
+class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/feedback``: was the answer right, and if not, what was it?"""
+
+    verdict: Literal["right", "wrong"]
+    cause: Annotated[str, Meta(description="The cause the answer put first.")]
+    actual: Annotated[str, Meta(description="The cause it was, where known.")] = ""
+    comment: Annotated[str, Meta(max_length=MAX_QUERY)] = ""
+    entry: Annotated[str, Meta(max_length=200, description="The entry it is about.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedFile:
+    """A file that was not taken, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedEntries:
+    """What became of an upload; `ids` are the entries it holds, new or known."""
+
+    added: int
+    updated: int
+    unchanged: int
+    ids: tuple[str, ...]
+    refused: tuple[RefusedFile, ...]
+    near_duplicates: tuple[tuple[str, str, float], ...]
 
 
 def entry_summary(entry: Entry) -> EntrySummary:

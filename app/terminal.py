@@ -105,26 +105,37 @@ def _quote(text: str, indent: str, width: int, *, fg: str | None = None) -> list
 
 def _causes(view: View, words: Words, width: int, *, full: bool) -> list[list[str]]:
     share = max(cell_len(cause.percent) for cause in view.causes)
-    blocks = []
+    told = {view.first_error.text} if view.first_error else set()
+    blocks: list[list[str]] = []
     for number, cause in enumerate(view.causes, start=1):
-        lead = number == 1
         lines = _cause_head(cause, number, share, width)
-        shown = len(cause.evidence) if full else LEAD_EVIDENCE if lead else OTHER_EVIDENCE
-        for item in cause.evidence[:shown]:
-            lines += _evidence(item, words, width)
-        fixes = cause.fixes if full else cause.fixes[:LEAD_FIXES] if lead else cause.fixes[:1]
-        for fix in fixes:
-            lines += _fix(fix, words, width, whole=full or lead)
-        if full:
-            for check in cause.checks:
-                lines += _command(check, width)
-            lines += hang(f"{INDENT}{words('row.restart')}: ", cause.restart, width)
-        hidden = len(cause.evidence) - shown + len(cause.fixes) - len(fixes)
-        if hidden > 0 and lead:
-            lines.append(click.style(INDENT + words("word.more", count=hidden), dim=True))
-        blocks.append(lines)
-    blocks[-1].append(click.style(f"    {view.unknown}", dim=True))
+        if full or number == 1:
+            lines += _cause(cause, words, width, told, full=full)
+        elif not cause.faint:
+            for item in cause.evidence[:OTHER_EVIDENCE]:
+                lines += _evidence(item, words, width, told)
+            for fix in cause.fixes[:1]:
+                lines += _fix(fix, words, width, whole=False)
+        if blocks and cause.faint and not full:
+            blocks[-1] += lines  # causes that are hardly possible share a block
+        else:
+            blocks.append(lines)
+    blocks[-1].append(click.style(INDENT + view.unknown, dim=True))
     return blocks
+
+
+def _cause(cause: CauseView, words: Words, width: int, told: set[str], *, full: bool) -> list[str]:
+    evidence = cause.evidence if full else cause.evidence[:LEAD_EVIDENCE]
+    fixes = cause.fixes if full else cause.fixes[:LEAD_FIXES]
+    lines = [line for item in evidence for line in _evidence(item, words, width, told)]
+    lines += [line for fix in fixes for line in _fix(fix, words, width, whole=True)]
+    if full:
+        lines += [line for check in cause.checks for line in _command(check, width)]
+        lines += hang(f"{INDENT}{words('row.restart')}: ", cause.restart, width)
+    hidden = len(cause.evidence) - len(evidence) + len(cause.fixes) - len(fixes)
+    if hidden:
+        lines.append(click.style(INDENT + words("word.more", count=hidden), dim=True))
+    return lines
 
 
 def _cause_head(cause: CauseView, number: int, share: int, width: int) -> list[str]:
@@ -133,7 +144,8 @@ def _cause_head(cause: CauseView, number: int, share: int, width: int) -> list[s
     return [click.style(line, bold=True) for line in lines]
 
 
-def _evidence(item: EvidenceView, words: Words, width: int) -> list[str]:
+def _evidence(item: EvidenceView, words: Words, width: int, told: set[str]) -> list[str]:
+    """One reason; its quote is left out where it is among those `told`, and joins them."""
     sign = "-" if item.against else "+"
     parts = [item.where]
     if item.against:
@@ -144,6 +156,9 @@ def _evidence(item: EvidenceView, words: Words, width: int) -> list[str]:
     lines = _styled(
         hang(f"  {sign} ", text, width), f"  {sign}", fg="red" if item.against else "green"
     )
+    if item.quote in told:
+        return lines
+    told.add(item.quote)
     return lines + _quote(item.quote, INDENT, width, fg="cyan")
 
 

@@ -61,12 +61,13 @@ class FixView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseView:
-    """A cause with probability (``62 %``) and band in words."""
+    """A cause with probability (``62 %``) and band in words; `faint` if it is hardly possible."""
 
     id: str
     title: str
     percent: str
     band: str
+    faint: bool
     evidence: tuple[EvidenceView, ...]
     fixes: tuple[FixView, ...]
     checks: tuple[CommandView, ...]

@@ -43,6 +43,9 @@ def read_html(text: str, words: WordLists) -> Document:
     lines = tidy("\n".join(html_lines(article)))
     if not any(line.strip() for line in lines):
         raise InputError("holds no text besides menus", todo="save the page after it has loaded")
+    if not author or not date:
+        lines, said_by, said_on = _take_bylines(lines, words)
+        author, date = author or said_by, date or said_on
     return Document(title=h1 or title, lines=tuple(lines), author=author, date=date, url=url)
 
 

@@ -85,8 +85,10 @@ class _Writer:
 
 
 def _indented(lines: list[str], mark: str) -> Iterable[str]:
-    """A point's lines: the first after its mark, the others two spaces in."""
-    if not lines:
-        return []
-    head = [] if lines[0].startswith(("- ", "```")) else lines[:1]
-    return [mark + "".join(head), *("  " + line for line in lines[len(head) :])]
+    """A point's lines: the first after its mark, the others two spaces in.
+
+    A point without words of its own, such as one that is all code, belongs to the one above it.
+    """
+    if not lines or lines[0].startswith(("- ", "```")):
+        return ["  " + line for line in lines]
+    return [mark + lines[0], *("  " + line for line in lines[1:])]

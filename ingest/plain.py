@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from ingest.sections import bare_title, role_of
 from ingest.wordlists import WordLists
@@ -71,13 +72,13 @@ def _fence_code(lines: Sequence[str], words: WordLists) -> list[str]:
     result: list[str] = []
     block: list[str] = []
     inside = False
-    for line in lines:
+    for line, below in zip_longest(lines, lines[1:], fillvalue=""):
         if _FENCE.match(line) or inside:
             result += _fenced(block)
             block = []
             inside ^= bool(_FENCE.match(line))
             result.append(line)
-        elif is_code(line, words) or (block and _goes_on(line)):
+        elif is_code(line, words) or (block and _goes_on(line)) or _comments(line, below, words):
             block.append(line)
         else:
             result += _fenced(block)
@@ -108,8 +109,15 @@ def is_code(line: str, words: WordLists) -> bool:
     return words.code_line.match(line) is not None and not _SENTENCE.search(line)
 
 
+def _comments(line: str, below: str, words: WordLists) -> bool:
+    """Whether a line is a comment on the code below it; alone it would be a heading."""
+    return line.lstrip().startswith("# ") and is_code(below, words)
+
+
 def _goes_on(line: str) -> bool:
     if not line.strip():
+        return True
+    if line.startswith("# ") and not _HAN.search(line):
         return True
     return line.startswith(" " * CODE_INDENT) and not _HAN.search(line) and not _BULLET.match(line)
 

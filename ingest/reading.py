@@ -17,6 +17,7 @@ MAX_LINE = 20_000  # characters; a longer line of an article is cut, no paragrap
 MAX_BROKEN = 8  # bytes that are no UTF-8 in a short text, or one in a hundred; more is another code
 MIN_HAN = 4  # characters; fewer can come about by chance
 COMMON_SHARE = 0.9  # of the Han characters; the 3,755 common ones make up 99 % of written Chinese
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00")
 
 
@@ -112,8 +113,10 @@ def _to_text(data: bytes) -> tuple[str, str]:
         replaced = data.decode("utf-8-sig", "replace")
     if replaced.count("\ufffd") <= max(MAX_BROKEN, len(replaced) // 100):
         return replaced, ""
-    # lines of ASCII say nothing about the encoding, and enough of them hide the others
-    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())
+    telling = data
+    if b"\0" not in data and not data.startswith(_UTF16):
+        # lines of ASCII say nothing about the encoding, and enough of them hide the others
+        telling = b"\n".join(line for line in data.splitlines() if not line.isascii())
     found = "gb18030" if _is_chinese(telling) else _guessed(telling)
     return data.decode(found, "replace"), found
 

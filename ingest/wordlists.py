@@ -150,7 +150,7 @@ def load_word_lists(data: Path) -> WordLists:
         ),
         log_line=_any(signs.log_lines, "signs.yaml", flags=0),
         code_line=_any(signs.code_lines, "signs.yaml", flags=0),
-        bylines=tuple(_any((word,), "signs.yaml") for word in signs.bylines),
+        bylines=tuple(_any((word,), "signs.yaml", flags=0) for word in signs.bylines),
         contents=frozenset(signs.contents),
         solved=_any(signs.solved, "signs.yaml"),
         unsolved=_any(signs.unsolved, "signs.yaml"),
@@ -185,7 +185,7 @@ def _versions(names: Iterable[Name]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     for name in names:
         either = "|".join(_spellings(name))
         expression = (
-            rf"(?<![A-Za-z0-9_.-])(?:{either})(?:[ _-]?(?:version|ver|版本))?(?: is|为|[::=])?"
+            rf"(?<![A-Za-z0-9_.+-])(?:{either})(?:[ _-]?(?:version|ver|版本))?(?: is|为|[::=])?"
             r"\s{0,3}[=::~v]{0,2}\s?[vV]?(?P<version>\d{1,4}(?:\.\d{1,4}){1,3}"
             r"(?:[-+._]?(?:post|rc|dev|cu|rocm|a|b)\d[\w.]{0,12})?)"
         )

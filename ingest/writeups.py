@@ -30,6 +30,7 @@ from kb.types import (
 MIN_TEXT = 40  # characters; less is a login page or an empty shell
 MAX_FIX_TITLE = 100  # characters of a fix's title
 MAX_FIXES = 12  # of one entry; pages list three to six
+MAX_SCANNED = 200_000  # characters searched for tags and causes; write-ups have 5,000
 MAX_SIGNATURE = 8  # lines of output an entry is found by
 MAX_SIGNATURE_LINE = 240  # characters
 _SENTENCE = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s+|\n")
@@ -78,8 +79,9 @@ def document_entry(
 ) -> Entry:
     """An entry of a document whose parts are known."""
     identifier = entry_id(kind, digest)
-    text = "\n".join(line for part in parts for line in part.lines)
+    text = "\n".join(line for part in parts for line in part.lines)[:MAX_SCANNED]
     symptoms = "\n".join(line for part in parts if part.role == "symptoms" for line in part.lines)
+    symptoms = symptoms[:MAX_SCANNED]
     reading = read_output(text, reader)
     claims, causes = claimed_causes(parts, document, words)
     tags = tags_of(
@@ -165,6 +167,7 @@ def claimed_causes(
             for text in said
         ]
     text = "\n".join((document.title, *(line for part in parts for line in part.lines)))
+    text = text[:MAX_SCANNED]
     ids = causes_in(units, words) if units else causes_anywhere(text, words)
     return tuple(claims), cause_claims(ids, "unverified", document.url)
 

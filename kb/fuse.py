@@ -1,4 +1,7 @@
-"""Fusion of rankings: scores of several routes made comparable and added, or ranks added.
+"""Fusion of rankings, by scores or by ranks: what the search's own score is measured against.
+
+The search orders by `kb.similarity`, whose scores keep their meaning from question to question;
+on the labelled posts that order is as good as min-max and better than ranks.
 
 Min-max: each route's scores of one question are mapped onto [0, 1] and averaged with weights.
 Source: Lee 1997, https://doi.org/10.1145/258525.258587; Bruch et al. 2023 on why it beats ranks,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
     from kb.index import SearchIndex
     from kb.index.snapshot import Snapshot
 
-POOL = 150  # chunks each route proposes at first: a case has about 20 chunks
-POOL_PER_HIT = 15  # so that the entries asked for are among them
+POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
+POOL_PER_HIT = 10  # so that the entries asked for are among them
 POOL_GROWTH = 4  # the next try's pool where they were not
 MAX_TERMS = 128  # words asked for, the rarest ones; with 48 the MRR falls by .03
 REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
 SIGNATURE_POOL = 40  # entries whose signature is compared; reading one costs 20 microseconds
 LIMIT_MAX = 1000  # hits a question may ask for
+LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
 K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
 
 
@@ -78,6 +80,8 @@ class Searcher:
         self._index = index
         self._embedder = embedder
         self._tokenizer = tokenizer
+        # the lines of often found entries are cut once
+        self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
 
     def search(
         self,
@@ -152,8 +156,8 @@ class Searcher:
         name_idf = snapshot.lexical.idf(names, field="signature")
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
         rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
-        # of few words an entry has to have a larger part to mean the same
-        short = (REACHABLE_TERMS / max(1, len(rarest_own))) ** 0.5
+        # of few words an entry has to have a larger part; a single one may be an identifier
+        short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
         return _Question(
             vector=vector if np.any(vector) else None,
             terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest),
@@ -239,7 +243,7 @@ class Searcher:
             chunk = chunks.get(int(candidates.numbers[at]))
             if chunk is None:
                 continue
-            shown_text, words = snippet(chunk.text, question.asked.weights, self._tokenizer.tokens)
+            shown_text, words = snippet(chunk.text, question.asked.weights, self._words)
             hits.append(
                 Hit(
                     entry_id=head.id,

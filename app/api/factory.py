@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +12,36 @@ import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api import diagnose, health, lookup
+from app.api import diagnose, entries, health, lookup
 from app.api.access import Guard, keys_path, read_access
 from app.api.middleware import Observe
 from app.api.parts import STREAMS, Parts
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.observe import new_metrics
-from app.schemas import BatchRequest, DiagnoseRequest, LintRequest, Problem, SearchRequest
+from app.schemas import (
+    BatchRequest,
+    DiagnoseRequest,
+    FeedbackRequest,
+    LintRequest,
+    NewEntry,
+    Problem,
+    ResolveRequest,
+    SearchRequest,
+)
 from kb.settings import Settings
 
 if TYPE_CHECKING:
     from kb.service import Service
 
-BODIES = (DiagnoseRequest, BatchRequest, SearchRequest, LintRequest)
+BODIES = (
+    DiagnoseRequest,
+    BatchRequest,
+    SearchRequest,
+    LintRequest,
+    NewEntry,
+    ResolveRequest,
+    FeedbackRequest,
+)
 # What any route may answer, for the OpenAPI document; the handlers see to the form.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {
@@ -34,6 +53,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     },
 }
+WARM_UP = "Watchdog caught collective operation timeout"  # takes the path a log takes
 ABOUT = """Paste a distributed-training timeout log (NCCL, HCCL, RCCL, Gloo, TCPStore, inference
 servers; Chinese or English) and get what happened, the ranked root causes with evidence, fixes,
 similar cases and what to collect next. Try:
@@ -53,6 +73,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         redoc_url=None,
         responses=PROBLEMS,
         separate_input_output_schemas=False,
+        lifespan=_warmed_up,
     )
     app.state.parts = Parts(
         service=service,
@@ -64,11 +85,23 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.guard = Guard(keys_path(settings))
     for router in (diagnose.router, lookup.router):
         app.include_router(router, dependencies=[read_access])
+    app.include_router(entries.router)
     app.include_router(health.router)
     add_problem_handlers(app)
     app.add_middleware(Observe, metrics=metrics)
     _complete_openapi(app)
     return app
+
+
+@asynccontextmanager
+async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
+    """Diagnose once before the first request, in the thread that will answer it.
+
+    The first diagnosis of a thread compiles patterns and loads tables: the caller need not wait.
+    """
+    parts: Parts = app.state.parts
+    await parts.run(lambda: parts.service.diagnose_text(WARM_UP))
+    yield
 
 
 def _version() -> str:

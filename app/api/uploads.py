@@ -93,8 +93,8 @@ async def diagnose_form(request: Request, parts: Parts, options: Options) -> Dia
         texts = [value for value in fields.getlist("text") if isinstance(value, str)]
         uploads = Uploads(
             texts=tuple(text for text in texts if text.strip()),
-            logs=_files(fields, "file"),
-            dumps=_files(fields, "dump"),
+            logs=uploaded_files(fields, "file"),
+            dumps=uploaded_files(fields, "dump"),
         )
         if not (uploads.texts or uploads.logs or uploads.dumps):
             raise InputError("the form holds no log", todo="add a 'file', 'dump' or 'text' field")
@@ -131,7 +131,12 @@ def _invalid(what: str, *, todo: str) -> HttpError:
     return HttpError(422, "invalid-body", what, todo=todo)
 
 
-def _files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], ...]:
+def uploaded_files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], ...]:
+    """The file parts called `name`, as (file name, content).
+
+    Raises:
+        HttpError: 422, a part of that name is not a file.
+    """
     found = []
     for value in fields.getlist(name):
         if not isinstance(value, UploadFile):
@@ -155,8 +160,8 @@ def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Diagnosis:
         if text:
             paths.append(logs / "description.txt")
             paths[0].write_text(text, encoding="utf-8", errors="replace")
-        _save(uploads.logs, logs, paths)
-        saved = _save(uploads.dumps, dumps, [])
+        save(uploads.logs, logs, paths)
+        saved = save(uploads.dumps, dumps, [])
         answer = parts.service.diagnose_paths(
             paths,
             dumps=[dumps] if saved else [],
@@ -167,7 +172,7 @@ def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Diagnosis:
         return _without_folder(answer, logs)
 
 
-def _save(uploads: Sequence[tuple[str, BinaryIO]], folder: Path, paths: list[Path]) -> list[Path]:
+def save(uploads: Sequence[tuple[str, BinaryIO]], folder: Path, paths: list[Path]) -> list[Path]:
     """Copy uploads into `folder` under their own names, made harmless and unique.
 
     The new paths are added to `paths`, which is returned.

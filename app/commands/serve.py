@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import signal
 import socket
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -33,19 +36,27 @@ def command(context: click.Context, host: str | None, port: int | None) -> None:
         host=settings.host if host is None else host,
         port=settings.port if port is None else port,
     )
+    from app.api.access import check_exposure
+
+    check_exposure(settings)
     listening = listen(settings)
     with listening, state.service() as service:
         import uvicorn
 
         from app.api import create_app
-        from app.api.access import check_exposure
         from app.observe import configure_logging
 
-        check_exposure(settings)
         configure_logging(settings.log_level)
         address = shown_address(listening)
-        note(f"timeout-kb answers on {address} (documentation: {address}/docs). Try:")
-        note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")
+
+        class Server(uvicorn.Server):
+            """Says where it answers once it does."""
+
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                note(f"timeout-kb answers on {address} (documentation: {address}/docs). Try:")
+                note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")
+
         config = uvicorn.Config(
             create_app(service, settings),
             log_config=None,
@@ -53,7 +64,27 @@ def command(context: click.Context, host: str | None, port: int | None) -> None:
             timeout_graceful_shutdown=GRACE_S,
             server_header=False,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        with stop_signals_end_quietly():
+            Server(config).run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def stop_signals_end_quietly() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C leave the block with exit code 0.
+
+    The server finishes running requests on either, then raises the signal again; its usual
+    effect would end the process before the knowledge base is closed.
+    """
+
+    def leave(_number: int, _frame: object) -> None:
+        raise SystemExit(0)
+
+    kept = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -9,7 +9,9 @@ from kb.diagnose import wording
 from kb.diagnose.checks import best_check
 from kb.diagnose.engine import SIMILAR_SHOWN, Verdict
 from kb.diagnose.fixes import fit, order_fixes, versions_allow
+from kb.diagnose.kinship import KIN_SIGNAL
 from kb.diagnose.model import Scored
+from kb.diagnose.signals import Signal
 from kb.diagnose.wording import Words
 from kb.knowledge import Knowledge
 from kb.types import (
@@ -146,11 +148,11 @@ def _evidence(
     evidence = [
         Evidence(
             kind=part.signal.kind,
-            quote=part.signal.quote,
+            quote=_quote(part.signal, request, words),
             line=part.signal.line,
             weight=round(part.weight, 3),
             source=part.signal.source,
-            reason=_reason(part.signal.reason_id, knowledge, words, denied=part.signal.denied),
+            reason=_reason(part.signal, knowledge, words),
         )
         for part in strongest[:EVIDENCE_SHOWN]
     ]
@@ -170,11 +172,20 @@ def _evidence(
     return tuple(evidence)
 
 
-def _reason(identifier: str, knowledge: Knowledge, words: Words, *, denied: bool) -> str:
-    pattern = knowledge.pattern_by_id.get(identifier)
-    meaning = pattern or knowledge.fact_by_id.get(identifier)
-    means = meaning.means.get(words.language) if meaning else identifier
-    return words.say("evidence.denied", means=means) if denied else means
+def _quote(signal: Signal, request: Request, words: Words) -> str:
+    """The literal quote; a case is quoted by its title in the language of the answer."""
+    if signal.kind == "case" and signal.source in request.entries:
+        return request.entries[signal.source].title.get(words.language)
+    return signal.quote
+
+
+def _reason(signal: Signal, knowledge: Knowledge, words: Words) -> str:
+    if signal.reason_id == KIN_SIGNAL:
+        return words.say("evidence.kin", case=signal.source)
+    pattern = knowledge.pattern_by_id.get(signal.reason_id)
+    meaning = pattern or knowledge.fact_by_id.get(signal.reason_id)
+    means = meaning.means.get(words.language) if meaning else signal.reason_id
+    return words.say("evidence.denied", means=means) if signal.denied else means
 
 
 def _cases_of(cause: str, request: Request) -> list[Hit]:

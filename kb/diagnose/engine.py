@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kb.diagnose.cues import CueReader
+from kb.diagnose.kinship import Kin
 from kb.diagnose.model import Ranking, Weights, rank_causes
 from kb.diagnose.signals import Signal, cue_signals, event_signals, fact_signals
-from kb.diagnose.votes import case_votes
+from kb.diagnose.votes import base_rates, case_votes
 from kb.knowledge import Knowledge
 from kb.types import DiagnosisStatus, Entry, Filters, Hit, LogReading, SearchResult
 
@@ -41,6 +42,8 @@ class Engine:
         self._knowledge = knowledge
         self._weights = weights
         self._cues = CueReader(knowledge.cues)
+        self._kin = Kin(knowledge.cases)
+        self._rates = base_rates(knowledge.cases)
 
     def signals(self, reading: LogReading) -> tuple[Signal, ...]:
         """All signals of a reading: log lines, facts, and the person's words."""
@@ -51,12 +54,22 @@ class Engine:
             *cue_signals(hits),
         )
 
+    def kin(
+        self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
+    ) -> list[Signal]:
+        """The signal that a case of the same project met the same error, if one did."""
+        return self._kin.signals(found.hits, entries, f"{reading.words}\n{reading.excerpt}")
+
+    def votes(self, found: SearchResult, entries: Mapping[str, Entry]) -> dict[str, float]:
+        """Share of votes per cause among the similar entries."""
+        return case_votes(found.hits, entries, self._rates)
+
     def judge(
         self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
     ) -> Verdict:
         """Rank the causes of `reading`, given the similar entries `found`."""
-        signals = self.signals(reading)
-        votes = case_votes(found.hits, entries)
+        signals = (*self.signals(reading), *self.kin(reading, found, entries))
+        votes = self.votes(found, entries)
         ranking = rank_causes(signals, votes, self._weights)
         return Verdict(
             status=self._status(reading, signals, ranking),

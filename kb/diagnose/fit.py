@@ -19,12 +19,15 @@ from kb.diagnose.model import WEIGHTS_FORMAT, Weights, discounted, vote_logit
 from kb.diagnose.signals import Signal
 from kb.types import EvidenceKind
 
-KINDS: tuple[EvidenceKind, ...] = ("log", "rank", "text")
+KINDS: tuple[EvidenceKind, ...] = ("log", "rank", "text", "case")
 PRIOR_TEMPER = 0.7  # the labelled incidents are no fair draw: their shares count less than fully
 PRIOR_COUNT = 2.0  # incidents added to every cause
 ALSO_TARGET = 0.25  # share of the label that goes to equally defensible causes
 SCALE_PULL = 4.0  # precision of a scale around 1
+# Own cases are left out while fitting, so what kinship is worth cannot be learned: it is held at 1.
+PULLS = np.array([1e4 if kind == "case" else SCALE_PULL for kind in KINDS])
 LEARNED_PULL = 20.0  # precision of a learned correction around 0; held-out likelihood is flat here
+CASE_START, CASE_PULL = 0.3, 50.0  # weight of the votes before fitting, and its precision
 MIN_SUPPORT = 2  # incidents a signal must stand in before anything is learned of it
 Floats = NDArray[np.float64]
 
@@ -70,7 +73,7 @@ def fit(samples: Sequence[Sample], causes: Sequence[str], *, fitted_on: str = ""
     prior = prior_of(samples, causes)
     base = np.array([prior[cause] for cause in causes])
     kinds, features = len(KINDS), len(matrix.names)
-    start = np.concatenate([np.ones(kinds), [0.3], np.zeros(features * len(causes))])
+    start = np.concatenate([np.ones(kinds), [CASE_START], np.zeros(features * len(causes))])
     result = minimize(
         _objective,
         start,
@@ -153,13 +156,14 @@ def _objective(values: Floats, matrix: _Matrix, base: Floats) -> tuple[float, Fl
     logits -= logits.max(axis=1, keepdims=True)
     logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
     loss = -float((matrix.weight[:, None] * matrix.target * logs).sum())
-    loss += 0.5 * SCALE_PULL * float(((scales - 1) ** 2).sum())
+    loss += 0.5 * float((PULLS * (scales - 1) ** 2).sum())
+    loss += 0.5 * CASE_PULL * float((case_weight - CASE_START) ** 2)
     loss += 0.5 * LEARNED_PULL * float((learned**2).sum())
     error = matrix.weight[:, None] * (np.exp(logs) - matrix.target)
     gradient = np.concatenate(
         [
-            np.einsum("nc,nkc->k", error, matrix.expert) + SCALE_PULL * (scales - 1),
-            [float((error * matrix.votes).sum())],
+            np.einsum("nc,nkc->k", error, matrix.expert) + PULLS * (scales - 1),
+            [float((error * matrix.votes).sum()) + CASE_PULL * (case_weight - CASE_START)],
             (matrix.present.T @ error + LEARNED_PULL * learned).ravel(),
         ]
     )

@@ -27,7 +27,7 @@ from kb.types import EvidenceKind
 
 WEIGHTS_FORMAT = 1
 REPEAT_DISCOUNT = 0.85  # 1 double counts, 0.55 forgets; held-out likelihood is best about here
-VOTE_FLOOR = 0.3  # share of votes spread evenly: a few cases never rule the other causes out
+VOTE_FLOOR = 0.5  # share of votes spread evenly: a few cases never rule the other causes out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

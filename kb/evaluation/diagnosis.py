@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from kb.diagnose.fit import Sample, calibrate, fit
 from kb.diagnose.model import Scored, Weights, rank_causes
 from kb.diagnose.signals import Signal
-from kb.diagnose.votes import case_votes
 from kb.evaluation.incidents import Incident
 from kb.evaluation.intervals import Interval, mean_interval
 from kb.service import Service
@@ -86,7 +85,9 @@ def _observe(
 ) -> tuple[tuple[Signal, ...], dict[str, float]]:
     reading = service.reader.read_text(text)
     found = service.similar(reading, exclude=exclude)
-    return service.engine.signals(reading), case_votes(found.hits, service.entries_of(found))
+    entries = service.entries_of(found)
+    signals = (*service.engine.signals(reading), *service.engine.kin(reading, found, entries))
+    return signals, service.engine.votes(found, entries)
 
 
 def _thread(url: str) -> str:

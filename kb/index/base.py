@@ -18,6 +18,7 @@ Ranking = tuple[Numbers, Scores]
 """Chunk numbers and their scores, best first, ties by number."""
 
 REPAIR = "run `timeout-kb ingest --rebuild`"
+DISK = "free space or make the folder writable; the former index stays in use"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,30 +51,55 @@ class Catalogue:
         """Made of `Store.catalogue_rows`."""
         entries, tags, chunks = rows
         ordinals = np.array([row[0] for row in entries], dtype=np.int64)
-        labels: dict[tuple[str, str], str] = {}
-        for _, facet, label in tags:
-            key = (facet, fold(label))
-            labels[key] = min(label, labels.get(key, label))
-        names = sorted(labels)
+        names = sorted({(facet, label) for _, facet, label in tags})
         position = {name: number for number, name in enumerate(names)}
-        tag_of = np.array([position[f, fold(label)] for _, f, label in tags], dtype=np.int32)
-        tagged = np.searchsorted(ordinals, [row[0] for row in tags]).astype(np.int32)
-        known = np.isin(chunks[:, 1], ordinals)
-        order = np.lexsort((tagged, tag_of))
-        return cls(
+        return cls._ordered(
             ordinals=ordinals,
             ids=np.array([row[1] for row in entries], dtype=np.str_),
             days=np.array([row[2] for row in entries], dtype=np.int32),
-            numbers=chunks[known, 0],
-            owners=np.searchsorted(ordinals, chunks[known, 1]).astype(np.int32),
-            tags=tuple((facet, labels[facet, folded]) for facet, folded in names),
-            tag_of=tag_of[order],
-            tagged=tagged[order],
+            chunks=chunks[np.isin(chunks[:, 1], ordinals)],
+            names=names,
+            tag_of=np.array([position[facet, label] for _, facet, label in tags], dtype=np.int64),
+            tag_ordinals=np.array([row[0] for row in tags], dtype=np.int64),
+        )
+
+    @classmethod
+    def _ordered(
+        cls,
+        *,
+        ordinals: Numbers,
+        ids: NDArray[np.str_],
+        days: NDArray[np.int32],
+        chunks: NDArray[np.int64],
+        names: list[tuple[str, str]],
+        tag_of: Numbers,
+        tag_ordinals: Numbers,
+    ) -> Catalogue:
+        """Sorted, with positions in place of ordinals, without names nobody has."""
+        order = np.argsort(ordinals)
+        ordinals = ordinals[order]
+        chunks = chunks[np.argsort(chunks[:, 0])]
+        used, tag_of = np.unique(tag_of, return_inverse=True)
+        tagged = np.searchsorted(ordinals, tag_ordinals)
+        by_tag = np.lexsort((tagged, tag_of))
+        return cls(
+            ordinals=ordinals,
+            ids=ids[order],
+            days=days[order],
+            numbers=chunks[:, 0],
+            owners=np.searchsorted(ordinals, chunks[:, 1]).astype(np.int32),
+            tags=tuple(names[number] for number in used.tolist()),
+            tag_of=tag_of[by_tag].astype(np.int32),
+            tagged=tagged[by_tag].astype(np.int32),
         )
 
     @cached_property
-    def _positions(self) -> dict[tuple[str, str], int]:
-        return {(facet, fold(label)): number for number, (facet, label) in enumerate(self.tags)}
+    def _positions(self) -> dict[tuple[str, str], list[int]]:
+        """The spellings of every value."""
+        positions: dict[tuple[str, str], list[int]] = {}
+        for number, (facet, label) in enumerate(self.tags):
+            positions.setdefault((facet, fold(label)), []).append(number)
+        return positions
 
     @cached_property
     def _ends(self) -> NDArray[np.int64]:
@@ -96,8 +121,7 @@ class Catalogue:
         for facet, values in wanted_values(filters):
             one = np.zeros(len(mask), dtype=np.bool_)
             for value in values:
-                tag = self._positions.get((facet, value))
-                if tag is not None:
+                for tag in self._positions.get((facet, value), ()):
                     one[self.tagged[self._ends[tag] : self._ends[tag + 1]]] = True
             mask &= one
         days = day_range(filters)
@@ -124,12 +148,24 @@ class Catalogue:
 
     def with_changes(self, removed: Numbers, added: Catalogue) -> Catalogue:
         """This catalogue without the entries `removed` (ordinals), with those of `added`."""
-        gone = np.isin(self.ordinals, np.concatenate([removed, added.ordinals]))
-        rows = [_rows(self, ~gone), _rows(added, np.ones(len(added.ordinals), dtype=np.bool_))]
-        chunks = np.concatenate([rows[0][2], rows[1][2]])
-        entries = sorted(rows[0][0] + rows[1][0])
-        tags = sorted(rows[0][1] + rows[1][1])
-        return Catalogue.of((entries, tags, chunks[np.argsort(chunks[:, 0])]))
+        keep = ~np.isin(self.ordinals, np.concatenate([removed, added.ordinals]))
+        mine, tags = keep[self.owners], keep[self.tagged]
+        names = sorted({*self.tags, *added.tags})
+        position = {name: number for number, name in enumerate(names)}
+        renamed = [
+            np.array([position[name] for name in one.tags], dtype=np.int64) for one in (self, added)
+        ]
+        return Catalogue._ordered(
+            ordinals=np.concatenate([self.ordinals[keep], added.ordinals]),
+            ids=np.concatenate([self.ids[keep], added.ids]),
+            days=np.concatenate([self.days[keep], added.days]),
+            chunks=np.concatenate([_chunks(self)[mine], _chunks(added)]),
+            names=names,
+            tag_of=np.concatenate([renamed[0][self.tag_of[tags]], renamed[1][added.tag_of]]),
+            tag_ordinals=np.concatenate(
+                [self.ordinals[self.tagged[tags]], added.ordinals[added.tagged]]
+            ),
+        )
 
     def save(self, folder: Path) -> None:
         """Write it to `folder`."""
@@ -162,31 +198,19 @@ class Catalogue:
             )
 
     def _count(self, mask: Mask) -> dict[str, dict[str, int]]:
-        counted = np.bincount(self.tag_of[mask[self.tagged]], minlength=len(self.tags))
+        counted = np.bincount(self.tag_of[mask[self.tagged]], minlength=len(self.tags)).tolist()
+        shown: list[tuple[str, int, str, str]] = []
+        for (facet, folded), spellings in self._positions.items():
+            labels = [self.tags[number][1] for number in spellings if counted[number]]
+            if labels:
+                total = sum(counted[number] for number in spellings)
+                shown.append((facet, -total, folded, min(labels)))
         facets: dict[str, dict[str, int]] = {}
-        ranked = sorted(
-            zip(self.tags, counted.tolist(), strict=True),
-            key=lambda pair: (pair[0][0], -pair[1], fold(pair[0][1])),
-        )
-        for (facet, label), number in ranked:
-            if number:
-                facets.setdefault(facet, {})[label] = number
+        for facet, negative, _, label in sorted(shown):
+            facets.setdefault(facet, {})[label] = -negative
         return facets
 
 
-def _rows(catalogue: Catalogue, keep: Mask) -> Rows:
-    """Back to the rows of the kept entries."""
-    entries = [
-        (int(ordinal), str(name), int(day))
-        for ordinal, name, day in zip(
-            catalogue.ordinals[keep], catalogue.ids[keep], catalogue.days[keep], strict=True
-        )
-    ]
-    kept = keep[catalogue.tagged]
-    tags = [
-        (int(catalogue.ordinals[entry]), *catalogue.tags[tag])
-        for tag, entry in zip(catalogue.tag_of[kept], catalogue.tagged[kept], strict=True)
-    ]
-    mine = keep[catalogue.owners]
-    owners = catalogue.ordinals[catalogue.owners[mine]]
-    return entries, tags, np.column_stack([catalogue.numbers[mine], owners])
+def _chunks(catalogue: Catalogue) -> NDArray[np.int64]:
+    """Number and entry ordinal of every chunk, shape (n, 2)."""
+    return np.column_stack([catalogue.numbers, catalogue.ordinals[catalogue.owners]])

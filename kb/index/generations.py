@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kb.errors import SearchIndexError
-from kb.index.base import REPAIR
+from kb.index.base import DISK, REPAIR
 
 CURRENT = "CURRENT"
 LOCK = "LOCK"
@@ -115,7 +115,7 @@ class Generations:
         except OSError as error:
             raise SearchIndexError(
                 f"the index in {self.folder} cannot be written: {error.strerror or error}",
-                todo="free space or make the folder writable; the former index stays in use",
+                todo=DISK,
             ) from error
 
 
@@ -123,6 +123,8 @@ def link_tree(source: Path, target: Path) -> None:
     """Give every file below `source` a second name below `target`, a copy where it must be."""
     target.mkdir(exist_ok=True)
     for path in sorted(source.rglob("*")):
+        if path.suffix == ".lock":
+            continue  # held in the old place, it would block the new one
         copy = target / path.relative_to(source)
         if path.is_dir():
             copy.mkdir(exist_ok=True)

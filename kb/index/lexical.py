@@ -6,7 +6,8 @@ Source: https://docs.rs/tantivy, https://doi.org/10.1561/1500000019 (BM25; k1 = 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import tantivy
 
 from kb.errors import SearchIndexError
-from kb.index.base import REPAIR, Document, Ranking, Scores, Term
+from kb.index.base import DISK, REPAIR, Document, Ranking, Scores, Term
 from kb.store.facets import day_range, no_filter, wanted_values
 from kb.types import Filters
 
@@ -127,29 +128,43 @@ def change(folder: Path, removed: Iterable[int], documents: Iterable[Document]) 
     """Delete chunks from the index in `folder`, then add documents; both at once.
 
     The index is made if `folder` is empty. A document replaces one of the same number.
+
+    Raises:
+        SearchIndexError: it cannot be written.
     """
-    index = _index(folder)
-    writer = index.writer(HEAP_BYTES, WRITER_THREADS)
     added = list(documents)
     gone = sorted({int(number) for number in removed} | {one.number for one in added})
-    if gone:
-        # by query: deletion by term takes a Python number for a signed one and matches nothing
-        writer.delete_documents_by_query(tantivy.Query.term_set_query(index.schema, "number", gone))
-    for document in added:
-        writer.add_document(_document(document))
-    writer.commit()
-    writer.wait_merging_threads()
-    for name in LOCKS:
-        (folder / name).unlink(missing_ok=True)
+    with _writer(folder) as (index, writer):
+        if gone:
+            # by query: deletion by term takes a number for a signed one and matches nothing
+            numbers = tantivy.Query.term_set_query(index.schema, "number", gone)
+            writer.delete_documents_by_query(numbers)
+        for document in added:
+            writer.add_document(_document(document))
 
 
 def build(folder: Path, documents: Iterable[Document]) -> None:
-    """Write a new index of `documents` (distinct numbers) into `folder`."""
-    writer = _index(folder).writer(HEAP_BYTES, WRITER_THREADS)
-    for document in documents:
-        writer.add_document(_document(document))
-    writer.commit()
-    writer.wait_merging_threads()
+    """Write a new index of `documents` (distinct numbers) into `folder`.
+
+    Raises:
+        SearchIndexError: it cannot be written.
+    """
+    with _writer(folder) as (_, writer):
+        for document in documents:
+            writer.add_document(_document(document))
+
+
+@contextmanager
+def _writer(folder: Path) -> Iterator[tuple[Any, Any]]:
+    """The index in `folder` and a writer to it; what was added is committed at the end."""
+    try:
+        index = _index(folder)
+        writer = index.writer(HEAP_BYTES, WRITER_THREADS)
+        yield index, writer
+        writer.commit()
+        writer.wait_merging_threads()
+    except ValueError as error:  # tantivy's error for everything the system refuses
+        raise SearchIndexError(f"{folder} cannot be written: {error}", todo=DISK) from error
     for name in LOCKS:
         (folder / name).unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kb.embed.base import Embedder
 from kb.errors import SearchIndexError
 from kb.index import manifest
-from kb.index.base import REPAIR
+from kb.index.base import DISK, REPAIR
 from kb.index.generations import Generations
 from kb.store import Store
 
@@ -135,7 +135,6 @@ class SearchIndex:
         last = self._usable()
         if last is not None and last.manifest.seq == self._sources.store.last_seq():
             return False
-        snapshot.embed_missing(self._sources)
         with self._generations.lock():
             last = self._usable()
             if last is None:
@@ -159,7 +158,6 @@ class SearchIndex:
         """
         from kb.index import snapshot
 
-        snapshot.embed_missing(self._sources)
         with self._generations.lock():
             self._publish(lambda folder: snapshot.build(self._sources, folder))
 
@@ -185,7 +183,7 @@ class SearchIndex:
         except OSError as error:
             raise SearchIndexError(
                 f"the index in {folder.parent} cannot be written: {error.strerror or error}",
-                todo="free space on that disk; the former index stays in use",
+                todo=DISK,
             ) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -75,10 +75,11 @@ def load(folder: Path, expected: Identity, *, known: Snapshot | None = None) -> 
     )
 
 
-def embed_missing(sources: Sources) -> int:
-    """Give every chunk of the store a vector of the model; returns how many lacked one.
+def _embed_missing(sources: Sources) -> None:
+    """Give every chunk of the store a vector of the model.
 
-    Vectors go into the store batch by batch, so an interrupted run goes on where it stopped.
+    It runs after the changes were read, so none of them lacks one. Vectors go into the store
+    batch by batch, so an interrupted run goes on where it stopped.
     """
     name = sources.embedder.name
     done, after = 0, 0
@@ -89,12 +90,12 @@ def embed_missing(sources: Sources) -> int:
         after = numbers[-1]
         done += len(rows)
         sources.progress("embed", done, 0)
-    return done
 
 
 def build(sources: Sources, folder: Path) -> None:
     """Write an index of everything in the store into the empty `folder`."""
     everything = sources.store.chunk_changes_since(-1)
+    _embed_missing(sources)
     catalogue = Catalogue.of(sources.store.catalogue_rows(everything.entries))
     index = dense.build(
         lambda: _vectors(sources, catalogue.numbers),
@@ -113,6 +114,7 @@ def derive(sources: Sources, folder: Path, last: Snapshot, changes: ChunkChanges
 
     Applying changes that are in already changes nothing.
     """
+    _embed_missing(sources)
     added = Catalogue.of(sources.store.catalogue_rows(changes.entries))
     removed = np.array(changes.removed_entries, dtype=np.int64)
     gone = np.array(changes.removed_chunks, dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kb.logs.picture import Picture, Report, number
 from kb.logs.ranks import behind, exit_code
@@ -12,6 +12,14 @@ from kb.types import Bilingual, Culprit, Event
 MAX_CULPRITS = 16  # more is no pointer any more
 MAX_SILENT_SHARE = 0.34  # silent ranks are suspects only where they are the exception
 ROOT_CAUSE_LINES = 8  # lines of one row of torchrun's failure table
+_IN_DESYNC = Bilingual(zh="失步报告点名：落后或未加入", en="named by the desync report as lagging")
+_NOT_AT_BARRIER = Bilingual(
+    zh="没有到达 monitoredBarrier", en="did not reach the monitored barrier"
+)
+_AWAITED = Bilingual(zh="其他卡在屏障处等它", en="others wait for it at the barrier")
+_CLOSED = Bilingual(
+    zh="只有它的连接被关闭：进程已退出", en="only its connection closed: its process ended"
+)
 
 
 def find_culprits(picture: Picture) -> tuple[Culprit, ...]:
@@ -64,55 +72,25 @@ def _local(event: Event) -> bool:
 
 
 def _named(picture: Picture) -> Iterator[Culprit]:
-    """Ranks other ranks name: monitored barrier's roll call, a closed connection."""
-    for event in picture.of("desync_report"):
+    """Ranks other ranks name: desync report, monitored barrier's roll call, a closed connection."""
+    rolls = picture.of("monitored_barrier")
+    yield from _listed(picture.of("desync_report"), _IN_DESYNC)
+    yield from _listed(rolls, _NOT_AT_BARRIER)
+    waiters = picture.of("barrier_waiter")
+    for peer in sorted({number(event.fields.get("peer")) or 0 for event in waiters}):
+        if not rolls:
+            yield Culprit(rank=peer, reason=_AWAITED, line=waiters[0].line)
+    closed = [e for e in picture.of("peer_closed") if number(e.fields.get("peer")) is not None]
+    if len({event.fields["peer"] for event in closed}) == 1:
+        yield Culprit(rank=int(closed[0].fields["peer"]), reason=_CLOSED, line=closed[0].line)
+
+
+def _listed(events: Sequence[Event], reason: Bilingual) -> Iterator[Culprit]:
+    """Ranks of a printed list such as ``[3, 7]``."""
+    for event in events:
         for text in event.fields.get("peers", "").split(","):
             if text.strip().isdigit():
-                yield Culprit(
-                    rank=int(text),
-                    reason=Bilingual(
-                        zh="失步报告点名：落后或未加入", en="named by the desync report as lagging"
-                    ),
-                    line=event.line,
-                )
-    for event in picture.of("monitored_barrier"):
-        for text in event.fields.get("peers", "").split(","):
-            if text.strip().isdigit():
-                yield Culprit(
-                    rank=int(text),
-                    reason=Bilingual(
-                        zh="没有到达 monitoredBarrier", en="did not reach the monitored barrier"
-                    ),
-                    line=event.line,
-                )
-    if not picture.of("monitored_barrier"):
-        waiters = Counter(event.fields.get("peer", "") for event in picture.of("barrier_waiter"))
-        for peer in sorted(waiters):
-            if peer.isdigit():
-                event = picture.of("barrier_waiter")[0]
-                yield Culprit(
-                    rank=int(peer),
-                    reason=Bilingual(
-                        zh="其他卡在屏障处等它", en="others wait for it at the barrier"
-                    ),
-                    line=event.line,
-                )
-    closed = Counter(
-        peer
-        for event in picture.of("peer_closed")
-        if (peer := number(event.fields.get("peer"))) is not None
-    )
-    if len(closed) == 1:
-        rank = next(iter(closed))
-        event = next(e for e in picture.of("peer_closed") if number(e.fields.get("peer")) == rank)
-        yield Culprit(
-            rank=rank,
-            reason=Bilingual(
-                zh="只有它的连接被关闭：进程已退出",
-                en="only its connection closed: its process ended",
-            ),
-            line=event.line,
-        )
+                yield Culprit(rank=int(text), reason=reason, line=event.line)
 
 
 def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
@@ -132,6 +110,10 @@ def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
     return pairs
 
 
+def _work(report: Report) -> str:
+    return f"{report.op}({report.numel_in})"
+
+
 def _odd_collective(picture: Picture) -> Iterator[Culprit]:
     for odd, usual in odd_reports(picture):
         if odd.rank is None:
@@ -139,8 +121,8 @@ def _odd_collective(picture: Picture) -> Iterator[Culprit]:
         yield Culprit(
             rank=odd.rank,
             reason=Bilingual(
-                zh=f"序号 {odd.seq} 处是 {odd.op}({odd.numel_in})，其他卡是 {usual.op}({usual.numel_in})",
-                en=f"at number {odd.seq} it runs {odd.op}({odd.numel_in}), others {usual.op}({usual.numel_in})",
+                zh=f"序号 {odd.seq} 处是 {_work(odd)}，其他卡是 {_work(usual)}",
+                en=f"at number {odd.seq} it runs {_work(odd)}, others {_work(usual)}",
             ),
             line=odd.line,
         )

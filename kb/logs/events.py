@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kb.logs import clock, prefix
 from kb.logs.redact import redact
-from kb.logs.scan import regex_flags
+from kb.logs.scan import Scanner, regex_flags
 from kb.types import Event, Pattern
 
 WINDOW = 2048  # bytes looked at on both sides of a hit: longer lines are cut
@@ -17,16 +17,17 @@ FIELD_CHARS = 300
 REPEAT_LINES = 500  # the same event further away is a new one: another wave, another attempt
 EVENTS_A_PATTERN = 2000  # kept a pattern: 1,000 ranks, two waves
 EVENTS_ALL = 20_000
-FLOOD = 2000  # hits of one pattern after which lines are told apart by rank and place alone
-FLOOD_LINES = 5000  # one line a rank and stretch of so many lines is read in a flood
+FLOOD = 2000  # hits of one pattern in one file after which lines are sampled
+FLOOD_A_BLOCK = 32  # lines of one pattern still looked at in a block of a flood
+FLOOD_LINES = 50_000  # of those, one line a rank and stretch of so many lines is read
 MATCHES_A_LINE = 8  # interleaved prints put several reports on one line
 # Numbers that differ between two reports of the same happening.
 VOLATILE = frozenset({"ran_ms", "clock", "msg", "pid", "rate", "addr"})
 
 # A setting behind these words is advice: nobody has set it.
 _ADVISED = re.compile(
-    r"(?:try setting|[Rr]e-?run with|[Rr]un with|consider \w+|[Pp]lease (?:set|use|try)|can (?:also )?set"
-    r"|(?:by|try) (?:setting|using)|recommend\w* (?:to )?(?:set|us)\w*|enable it by setting|specify)"
+    r"(?:try setting|[Rr]e-?run with|[Rr]un with|consider \w+|[Pp]lease (?:set|use|try)"
+    r"|can (?:also )?set|(?:by|try) (?:setting|using)|recommend\w* (?:to )?(?:set|us)\w*|specify)"
     r"[ `'\"(]{0,3}$"
 )
 
@@ -45,18 +46,22 @@ class Tally:
     """All events of one reading, bounded in number."""
 
     patterns: Sequence[Pattern]
-    noise: Sequence[re.Pattern[str]]
+    noise: Scanner
     redactions: int = 0
     total: int = 0
     _captures: list[re.Pattern[str] | None] = field(default_factory=list)
     _expressions: list[re.Pattern[str]] = field(default_factory=list)
+    _noise: list[re.Pattern[str]] = field(default_factory=list)
     _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
     _done: list[_Kept] = field(default_factory=list)
     _seen: dict[tuple[str, int], int] = field(default_factory=dict)
+    _flooding: dict[str, set[int]] = field(default_factory=dict)
+    _skipped: dict[tuple[str, int], int] = field(default_factory=dict)
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._noise = [re.compile(p.regex, regex_flags(p)) for p in self.noise.patterns]
         self._expressions = [re.compile(p.regex, regex_flags(p)) for p in self.patterns]
         self._captures = [
             re.compile(p.capture, re.IGNORECASE if p.ignore_case else 0) if p.capture else None
@@ -68,19 +73,33 @@ class Tally:
         seen = self._seen.get((file, number), 0) + 1
         self._seen[file, number] = seen
         if seen > FLOOD:
+            self._flooding.setdefault(file, set()).add(number)
             key = (file, number, prefix.quick_rank(raw), line // FLOOD_LINES)
             if key in self._flood:
-                self.total += 1
+                self.skip(file, number, 1)
                 return
             self._flood.add(key)
         for event in self._read(number, raw, line, file, rank):
             self._keep(number, event)
 
+    def flooding(self, file: str) -> frozenset[int]:
+        """Patterns that hit so often in a file that their lines are sampled."""
+        return frozenset(self._flooding.get(file, ()))
+
+    def skip(self, file: str, number: int, count: int) -> None:
+        """Count hits of a flood without reading their lines."""
+        self.total += count
+        self._skipped[file, number] = self._skipped.get((file, number), 0) + count
+
     def events(self) -> tuple[Event, ...]:
         """Everything kept, in the order of the input; ties by pattern."""
         order = {pattern.id: place for place, pattern in enumerate(self.patterns)}
         kept = [*self._done, *self._kept.values()]
-        events = [replace(item.event, count=item.count) for item in kept]
+        skipped = {(f, self.patterns[n].id): count for (f, n), count in self._skipped.items()}
+        events = []
+        for item in sorted(kept, key=lambda k: -k.event.line):  # the flood goes to the last one
+            extra = skipped.pop((item.event.file, item.event.pattern_id), 0)
+            events.append(replace(item.event, count=item.count + extra))
         files = {name: place for place, name in enumerate(dict.fromkeys(e.file for e in events))}
         return tuple(
             sorted(events, key=lambda e: (files[e.file], e.line, order[e.pattern_id], e.text))
@@ -91,7 +110,7 @@ class Tally:
     ) -> Iterator[Event]:
         pattern = self.patterns[number]
         text = decode(raw)
-        if self._is_noise(number, text):
+        if self._is_noise(number, raw, text):
             return
         capture = self._captures[number]
         if capture is None:
@@ -110,15 +129,16 @@ class Tally:
         if not found:
             yield self._event(pattern, text, 0, {}, line, file, rank)
 
-    def _is_noise(self, number: int, text: str) -> bool:
-        """Whether advice or chatter stands in front of the hit on its line, so that it is quoted."""
+    def _is_noise(self, number: int, raw: bytes, text: str) -> bool:
+        """Whether advice or chatter stands in front of the hit on its line."""
         pattern = self.patterns[number]
         if pattern.event == "setting":
             match = self._expressions[number].search(text)
             return bool(match and _ADVISED.search(text[: match.start()]))
         if pattern.kind not in ("root", "timeout", "cascade"):
             return False
-        starts = [match.start() for noise in self.noise if (match := noise.search(text))]
+        found = {place for place, _ in self.noise.scan(raw)}
+        starts = [m.start() for place in found if (m := self._noise[place].search(text))]
         if not starts:
             return False
         hit = self._expressions[number].search(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import overload
 
 from kb.errors import InputError
 from kb.logs.flight import DumpReading, analyse
@@ -21,7 +22,7 @@ from kb.logs.redact import redact
 from kb.logs.stacks import Stack, looks_like_stacks, parse_stacks, read_stacks
 from kb.logs.torchrun import ErrorFile, parse_error_file, read_error_files
 from kb.logs.unpickle import MAX_BYTES
-from kb.types import Culprit, Fact, Incident, RankState
+from kb.types import Culprit, Fact, Incident, LogReading, RankState
 
 MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a text file; kernel logs and stacks are far smaller
@@ -152,60 +153,77 @@ def _load(path: Path) -> bytes:
         raise InputError(f"{path.name}: {error.strerror}", todo="check the file") from error
 
 
-def merge_into(incident: Incident, evidence: Evidence) -> Incident:
-    """The incident with what the evidence adds; what the log says already stays.
+@overload
+def merge_into(target: Incident, evidence: Evidence) -> Incident: ...
+@overload
+def merge_into(target: LogReading, evidence: Evidence) -> LogReading: ...
 
-    Culprits come from the strongest source that names any: an error the log shows on a rank, an
-    error file, the flight recorder, RAS, stacks, and last the log's own reading of who is silent.
-    Facts of the evidence carry line 0: they do not stand in the log; their detail says where.
+
+def merge_into(target: Incident | LogReading, evidence: Evidence) -> Incident | LogReading:
+    """The incident, or the reading with its incident, with what the evidence adds.
+
+    What the log says already stays. Culprits come from the strongest source that names any: a
+    mismatch the flight recorder proves (the rank that breaks is often not the one that differs), an
+    error the log shows on a rank, an error file, the flight recorder's waits, RAS, stacks, and last
+    the log's own reading of who is silent. Facts of the evidence carry line 0: they do not stand in
+    the log; their detail says where.
     """
-    dumps = evidence.dumps
+    if isinstance(target, LogReading):
+        return replace(target, incident=merge_into(target.incident, evidence))
     merged = replace(
-        incident,
-        culprit_ranks=_culprits(incident, evidence),
-        facts=(*incident.facts, *_all_facts(evidence)),
-        ranks=_ranks(incident, evidence),
-        versions=_versions(evidence) | incident.versions,
+        target,
+        culprit_ranks=_culprits(target, evidence),
+        facts=(*target.facts, *_all_facts(evidence)),
+        ranks=_ranks(target, evidence),
+        versions=_versions(evidence) | target.versions,
     )
-    ras_fault = next((r.fault_type for r in evidence.readings if r.fault_type), "")
-    if dumps is None:
-        named = bool(merged.culprit_ranks)
-        return replace(
-            merged,
-            fault_type=incident.fault_type or ras_fault,
-            has_timeout=incident.has_timeout or named or bool(ras_fault),
-        )
+    fault = target.fault_type or next((r.fault_type for r in evidence.readings if r.fault_type), "")
+    if evidence.dumps is not None:
+        return _with_dumps(merged, evidence.dumps, fault)
+    named = bool(merged.culprit_ranks) or bool(fault)
+    return replace(merged, fault_type=fault, has_timeout=target.has_timeout or named)
+
+
+def _with_dumps(incident: Incident, dumps: DumpReading, fault: str) -> Incident:
+    """Fill what the log leaves open with what the flight recorder says."""
     waiting = tuple(state.rank for state in dumps.ranks if state.state == "waiting")
     idle = {culprit.rank for culprit in dumps.culprits} if dumps.fault_type in _SILENT else set()
     quiet = tuple(sorted({*dumps.absent, *idle}))
     known = bool(incident.ranks_reporting)
-    fault = dumps.fault_type if dumps.fault_type != "unknown" else ""
+    own = dumps.fault_type if dumps.fault_type != "unknown" else ""
     return replace(
-        merged,
+        incident,
         backend=incident.backend or dumps.backend,
         op=incident.op or dumps.op,
-        seq=incident.seq if incident.seq is not None else dumps.seq,
-        numel_in=incident.numel_in if incident.numel_in is not None else dumps.numel_in,
-        numel_out=incident.numel_out if incident.numel_out is not None else dumps.numel_out,
-        timeout_ms=incident.timeout_ms if incident.timeout_ms is not None else dumps.timeout_ms,
+        seq=_either(incident.seq, dumps.seq),
+        numel_in=_either(incident.numel_in, dumps.numel_in),
+        numel_out=_either(incident.numel_out, dumps.numel_out),
+        timeout_ms=_either(incident.timeout_ms, dumps.timeout_ms),
         process_group=incident.process_group or dumps.process_group,
         world_size=incident.world_size or (max((s.rank for s in dumps.ranks), default=-1) + 1),
         ranks_reporting=incident.ranks_reporting if known else waiting,
         ranks_silent=incident.ranks_silent if known else quiet,
-        fault_type=incident.fault_type or fault or ras_fault or dumps.fault_type,
+        fault_type=own or fault or dumps.fault_type,
         has_timeout=incident.has_timeout or bool(waiting) or bool(dumps.culprits),
     )
+
+
+def _either(known: int | None, more: int | None) -> int | None:
+    return known if known is not None else more
 
 
 def _culprits(incident: Incident, evidence: Evidence) -> tuple[Culprit, ...]:
     own = incident.culprit_ranks
     first = incident.first_error
-    if first is not None and any(culprit.rank == first.rank for culprit in own):
+    proven = evidence.dumps is not None and evidence.dumps.fault_type == "mismatch"
+    proven = proven and bool(_dump_culprits(incident.world_size, evidence.dumps))
+    if not proven and first is not None and any(culprit.rank == first.rank for culprit in own):
         return own
     by_kind = {kind: [r for r in evidence.readings if r.kind == kind] for kind in _KINDS}
     sources = [
+        list(evidence.dumps.culprits) if proven and evidence.dumps else [],
         [c for reading in by_kind["torchrun"] for c in reading.culprits],
-        list(evidence.dumps.culprits) if evidence.dumps else [],
+        _dump_culprits(incident.world_size, evidence.dumps),
         [c for reading in by_kind["ras"] for c in reading.culprits],
         [c for reading in by_kind["stacks"] for c in reading.culprits],
         list(own),
@@ -216,6 +234,14 @@ def _culprits(incident: Incident, evidence: Evidence) -> tuple[Culprit, ...]:
     return tuple(
         culprit if from_log else replace(culprit, line=0) for _, culprit in sorted(unique.items())
     )
+
+
+def _dump_culprits(world_size: int | None, dumps: DumpReading | None) -> list[Culprit]:
+    """The flight recorder's culprits; a missing rank only when all others are accounted for."""
+    if dumps is None:
+        return []
+    unseen = (world_size or 0) - len(dumps.present) - len(dumps.absent)
+    return [] if dumps.fault_type == "missing_rank" and unseen > 0 else list(dumps.culprits)
 
 
 def _all_facts(evidence: Evidence) -> list[Fact]:

@@ -44,14 +44,15 @@ no_timeout_line                 a communication failure without any timeout
 single_rank_error               the first error is on one known rank while others time out
 surroundings
 single_node, multi_node         by addresses, hosts, or device numbers
-transport_ib, transport_socket, transport_p2p, transport_shm, transport_wrong_interface
+transport_<kind>                ib, socket, p2p, shm
+transport_wrong_interface       NCCL chose loopback, a bridge, a tunnel or a container's interface
 backend_<name>                  nccl, gloo, hccl, rccl
 framework_<name>                who printed: deepspeed, vllm, ...
 inference_server                vLLM, SGLang, TGI, ...
 vllm_engine                     vLLM lines
 stage_<name>                    init, data, train, eval, save, load, inference
 init_complete_last              communicators came up and nothing followed
-at_epoch_end, at_eval, at_save, at_load, in_backward, in_generate  what runs next to the failure
+at_<what>, in_<what>             what runs next to the failure: at_eval, at_save, in_backward, ...
 tokenizer_or_map_progress_nearby  preprocessing bars beside the failure
 bar_of_bytes                    a data or download bar beside the failure
 exit_code_<n>, signal_<n>       how processes ended
@@ -82,6 +83,7 @@ GAP_WORKS = 10  # the host ran well ahead of the device
 SHORT_TIMEOUT_MS = 120_000
 UNIT_SLIP_MS = 100_000  # with "ran for" a thousand times longer
 NEAR_LINES = 200
+NODE_RANKS = 8  # accelerators of a usual node
 AGREE_RANKS = 3  # fewer ranks agreeing excludes little
 
 _SERVERS = frozenset({"vllm", "sglang", "tgi", "lmdeploy", "trtllm", "dynamo"})
@@ -284,25 +286,36 @@ def _errors(picture: Picture) -> Iterator[Fact]:
         yield _fact("cascade_only", cascades[0])
 
 
+def _hosts(picture: Picture) -> set[str]:
+    """Hosts named by prefixes and by the addresses of failed peers."""
+    hosts = set(picture.around.hosts)
+    for event in picture.of("peer_closed", "ib_completion_error", "nccl_connect_failed"):
+        if match := re.match(r"\d+\.\d+\.\d+\.\d+", event.fields.get("addr", "")):
+            hosts.add(match[0])
+    return hosts
+
+
 def _place(picture: Picture) -> Iterator[Fact]:
     around = picture.around
-    hosts = set(around.hosts)
-    hosts |= {
-        event.fields["addr"].partition("<")[0].rpartition(":")[0] or event.fields["addr"]
-        for event in picture.of("peer_closed", "ib_completion_error", "nccl_connect_failed")
-        if re.match(r"\d+\.\d+\.\d+\.\d+", event.fields.get("addr", ""))
-    }
+    hosts = _hosts(picture)
     if len(hosts) > 1 or "ib" in around.transport:
         yield _fact("multi_node", detail=",".join(sorted(hosts)[:8]))
-    elif len(hosts) == 1 and around.world_size and around.world_size <= 8:
+    elif len(hosts) == 1 and around.world_size and around.world_size <= NODE_RANKS:
         yield _fact("single_node", detail=next(iter(hosts)))
     for name in around.transport:
         if _WRONG_INTERFACE.match(name):
-            event = picture.of("interface")[0]
-            yield _fact("transport_wrong_interface", event, name)
+            yield _fact("transport_wrong_interface", picture.of("interface")[0], name)
         elif not name.startswith("if:"):
             events = picture.of("channel", "network", "ib_devices")
             yield _fact(f"transport_{name}", events[0] if events else None)
+    for name, short in _TELLING.items():
+        if name in around.settings:
+            yield Fact(name=f"setting_{short}", detail=f"{name}={around.settings[name]}")
+
+
+def _printers(picture: Picture) -> Iterator[Fact]:
+    """Who printed: backend and frameworks."""
+    around = picture.around
     if around.backend:
         yield Fact(name=f"backend_{around.backend}")
     for name in around.frameworks:
@@ -312,9 +325,6 @@ def _place(picture: Picture) -> Iterator[Fact]:
             yield _fact("inference_server", event, name)
         if name == "vllm":
             yield _fact("vllm_engine", event)
-    for name, short in _TELLING.items():
-        if name in around.settings:
-            yield Fact(name=f"setting_{short}", detail=f"{name}={around.settings[name]}")
 
 
 def _neighbours(picture: Picture) -> Iterator[Fact]:
@@ -370,6 +380,7 @@ _SOURCES: tuple[Callable[[Picture], Iterator[Fact]], ...] = (
     _clock,
     _errors,
     _place,
+    _printers,
     _neighbours,
     _ends,
 )

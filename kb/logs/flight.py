@@ -51,6 +51,7 @@ _FACTS = {
     "straggler": "fr_straggler",
     "straggler_now": "fr_behind",
     "few_wait": "fr_few_wait",
+    "stopped_first": "fr_behind",
     "still_group": "fr_group_still",
     "mismatch": "fr_mismatch_op",
 }
@@ -261,6 +262,10 @@ def _finding_facts(table: Table, finding: Finding, entry: Entry | None) -> list[
     elif finding.op is not None and len(table.matched[finding.op]) == len(table.world):
         name = "fr_all_same_collective" if finding.rule == "still_group" else name
     facts = [Fact(name=name, detail=f"rank {named}: {where} {finding.detail}".rstrip())]
+    if finding.ranks and finding.fault_type in ("cpu_stall", "straggler"):
+        only_first = finding.ranks == (0,)
+        name = "fr_only_rank0_behind" if only_first else "fr_other_rank_behind"
+        facts.append(Fact(name=name, detail=f"rank {named}"))
     idle = [rank for rank in finding.ranks if table.pending.get(rank) == ()]
     if idle and finding.fault_type in ("cpu_stall", "straggler"):
         facts.append(Fact(name="fr_no_entries", detail=f"nothing pending on rank {_ranks(idle)}"))

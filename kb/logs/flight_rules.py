@@ -52,7 +52,7 @@ STRAGGLE_OPS = 4  # fewer matched collectives are no history
 STRAGGLE_LAST = 20  # look at the most recent ones: skew changes over a run
 STRAGGLE_SHARE = 0.75  # share of them in which the rank came last
 STRAGGLE_S = 0.1  # seconds behind the others' median; steps of real jobs jitter by milliseconds
-INCOMPLETE_SHARE = 0.5  # above it the caller has not collected the dumps: absence proves nothing
+INCOMPLETE_SHARE = 0.25  # above it the caller has not collected the dumps: absence proves nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ def _finished(table: Table, rank: int, entry: Entry) -> bool:
 def find_missing(table: Table) -> Finding | None:
     """Members without a dump for whom everyone else waits."""
     absent = [rank for rank in table.world if rank not in table.pending]
-    if not table.missing or len(absent) > INCOMPLETE_SHARE * len(table.world):
+    if not table.missing or len(absent) > max(1, INCOMPLETE_SHARE * len(table.world)):
         return None
     ranks = tuple(sorted(table.missing))
     return Finding(
@@ -196,6 +196,8 @@ def find_cpu_stall(table: Table) -> Finding | None:
     if not values:
         return None
     waiting = {rank for rank in table.waits if table.waits[rank] & values.keys()}
+    if not waiting:
+        return _stopped_first(table, values)
     if len(waiting) < len(values):
         return _few_wait(table, tuple(sorted(waiting)), tuple(values))
     return Finding(
@@ -204,6 +206,20 @@ def find_cpu_stall(table: Table) -> Finding | None:
         ranks=tuple(values),
         op=_front(table, blamed=frozenset(values)),
         values=values,
+    )
+
+
+def _stopped_first(table: Table, values: dict[int, dict[str, object]]) -> Finding | None:
+    """The job failed and nobody waits any more: who never came to what the others tried last."""
+    ranks = tuple(rank for rank in values if values[rank]["own"] != values[rank]["peers"])
+    if not ranks or len(ranks) * 2 > len(table.ranks):
+        return None
+    return Finding(
+        rule="stopped_first",
+        fault_type="unknown",
+        ranks=ranks,
+        op=_front(table),
+        values={rank: values[rank] for rank in ranks},
     )
 
 
@@ -317,6 +333,8 @@ def find_still_group(table: Table) -> Finding | None:
     op, _ = min(fronts.items(), key=lambda item: (-len(item[1]), item[0][0].name, item[0][1]))
     entries = table.matched[op]
     members = tuple(rank for rank in table.members[op[0]] if rank in entries)
+    if len(members) < len(table.members[op[0]]) or any(e.done for e in entries.values()):
+        return None
     started = [rank for rank in members if entries[rank].started]
     stalled = tuple(rank for rank in members if rank not in started) if started else ()
     whole = len(members) == len(table.world)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -50,9 +50,9 @@ class Xid:
     """A row of data/xid.yaml."""
 
     xid: int
+    kind: Literal["hardware", "link", "program", "recorded", "consequence"]
     level: Literal["fatal", "error", "notice"]
     means: Bilingual
-    causes: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +119,7 @@ def _line_facts(line: str, device: str) -> Iterator[tuple[str, str]]:
         known = xid_table().get(number)
         where = f" on {xid[1]}" if xid[1] else ""
         meaning = f": {known.means.en} ({known.level})" if known else ""
-        yield f"xid_{number}", f"Xid {number}{where}{meaning}"
-        if known:
-            yield f"xid_{known.level}", f"Xid {number}{where}{meaning}"
+        yield f"xid_{known.kind if known else 'unlisted'}", f"Xid {number}{where}{meaning}"
     for row, expression, capture in _rules():
         if row.fact.startswith("smi_") and not device and "smi" not in line:
             continue

@@ -93,9 +93,9 @@ def file_ranks(paths: Sequence[Path]) -> dict[Path, int]:
         if match is not None:
             ranks[path] = int(match[1])
             continue
-        for number in _NUMBER.finditer(path.name):
-            shape = (str(path.parent), path.name[: number.start()], path.name[number.end() :])
-            unsure[shape].append((int(number[0]), path))
+        for found in _NUMBER.finditer(path.name):
+            shape = (str(path.parent), path.name[: found.start()], path.name[found.end() :])
+            unsure[shape].append((int(found[0]), path))
     for members in unsure.values():
         numbers = sorted({number for number, _ in members})
         if len(members) > 1 and numbers[0] <= 1 and numbers[-1] < 2 * len(numbers) + 1:

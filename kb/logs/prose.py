@@ -18,7 +18,7 @@ _MACHINE = re.compile(
     | (?:File\ ".{1,300}",\ line|frame\ \#|\#\d+\ )
     | [\w.]{1,80}(?:Error|Exception|Warning|Exit)\b(?::|$)
     | \d{1,3}%\s?\||.{0,80}\d{1,3}%\|       # a bar
-    | (?:export|set|setenv|ulimit|python3?|torchrun|accelerate|deepspeed|srun|mpirun|pip|docker|sudo|cd|nvidia-smi|CUDA_VISIBLE_DEVICES=\S*|[A-Z_]{3,40}=\S*)\s
+    | (?:set|setenv|ulimit|sudo|cd|nvidia-smi|CUDA_VISIBLE_DEVICES=\S*|[A-Z_]{3,40}=\S*)\s
     | [A-Z][A-Z0-9_]{2,60}\s?=              # a setting
     | [$>\#]\ ?\w+\ |[{}()\[\]<>|+*~^=-]+\s*$
     | ['"{]
@@ -28,26 +28,28 @@ _MACHINE = re.compile(
     re.VERBOSE,
 )
 _CODE = re.compile(
-    r"^\s*(?:import |from \w+ import|def |class |(?:if|for|with|while|elif|try|else)\b.*:$|return\b|@\w+$"
-    r"|[\w.]+\(.*\)(?:\s*#.*)?$|[\w.]+(?:, ?[\w.]+)* ?= ?\S.*$|```|--?\w[\w-]*(?:[ =]\S+)?\s*\\?$|.*\\$|[\w-]+: \S+$)"
+    r"^\s*(?:import |from \w+ import|def |class |(?:if|for|with|while|elif|try|else)\b.*:$"
+    r"|return\b|@\w+$|[\w.]+\(.*\)(?:\s*#.*)?$|[\w.]+(?:, ?[\w.]+)* ?= ?\S.*$|```"
+    r"|.*\\$|[\w-]+: \S+$)"
 )
 _TAGGED = re.compile(r"^\s*\[(?:[A-Za-z][A-Za-z /-]{2,30})\]:? ")
 _PLAIN = re.compile(r"^[`\"'(\[*]{0,3}[A-Za-z][A-Za-z'’/+.-]*[`\"')\],.:;!?*]{0,4}$")
 _NUMBER = re.compile(r"^[(~<>=x×]{0,2}\d[\d.,]*(?:[kKMGTx%]?[A-Za-z]{0,3})?[).,:;]{0,2}$")
 _GLUE = re.compile(
-    r"\b(?:the|an?|is|are|was|were|be|has|have|had|i|we|my|our|it|its|this|that|when|while|with|without"
-    r"|on|in|at|of|to|for|from|and|or|but|if|not|no|after|before|using|use|between|can|cannot|could"
-    r"|does|do|did|how|why|what|then|only|all|same|always|sometimes|just|get|gets|got|as|by|than|will"
-    r"|would|might|may|there|any|every)\b",
+    r"\b(?:the|an?|is|are|was|were|be|has|have|had|i|we|my|our|it|its|this|that|when|while|with"
+    r"|without|on|in|at|of|to|for|from|and|or|but|if|not|no|after|before|using|use|between|can"
+    r"|cannot|could|does|do|did|how|why|what|then|only|all|same|always|sometimes|just|get|gets|got"
+    r"|as|by|than|will|would|might|may|there|any|every)\b",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
-    r"^\s*(?:\d\. ?)?(?:[$>#] ?)?`?(?:[A-Z][A-Z0-9_]+=\S+ +)*(?:(?:export|torchrun|python3?|accelerate|deepspeed"
-    r"|srun|mpirun|docker|swift|llamafactory-cli|bash|vllm|xtuner|pip) +\S|\./\S|--\w)"
+    r"^\s*(?:\d\. ?)?(?:[$>#] ?)?`?(?:[A-Z][A-Z0-9_]+=\S+ +)*(?:(?:export|torchrun|python3?|accelerate"
+    r"|deepspeed|srun|mpirun|docker|swift|llamafactory-cli|bash|vllm|xtuner|pip) +\S|\./\S|--\w)"
 )
 _HANG = re.compile(r"\b(?:hangs?|hanging|hung|stuck|freez\w+|frozen|deadlock\w*)\b", re.IGNORECASE)
 _PERSON = re.compile(
-    r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|I'm|I've)\b|\b(?:hangs?|hanging|hung|stuck|freez\w+|frozen|deadlock\w*)\b",
+    r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|I'm|I've)\b"
+    r"|\b(?:hangs?|hanging|hung|stuck|freez\w+|frozen|deadlock\w*)\b",
 )
 MIN_TOKENS = 3  # fewer words are a heading or a stray value
 MIN_CJK = 4

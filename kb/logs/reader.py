@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from kb.errors import InputError
 from kb.logs import excerpt, prose, words
 from kb.logs.blocks import Block, blocks
-from kb.logs.events import WINDOW, Tally
+from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Tally
 from kb.logs.incident import build_incident
 from kb.logs.prefix import file_ranks
 from kb.logs.redact import redact
@@ -52,11 +52,8 @@ class LogReader:
     def __init__(
         self, patterns: Sequence[Pattern], *, cache: Path | None, max_line: int = 64 * 1024
     ) -> None:
-        self._noise = tuple(
-            re.compile(p.regex, re.IGNORECASE if p.ignore_case else 0)
-            for p in patterns
-            if p.kind == "noise" and p.scope != "text"
-        )
+        noise = [p for p in patterns if p.kind == "noise" and p.scope != "text"]
+        self._noise = Scanner(noise, once_a_block=False, cache=cache)
         chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
         self.patterns = tuple(chosen)
         self._full = Scanner(chosen, once_a_block=False, cache=cache)
@@ -127,19 +124,21 @@ class LogReader:
         first = not state.head
         for block in blocks(source.chunks()):
             if first and not offset:
-                state.head = block.data[:DESCRIPTION_BYTES].decode("utf-8", "replace")
+                head = block.data[: min(block.size, DESCRIPTION_BYTES)]
+                state.head = head.decode("utf-8", "replace")
             whole = offset < HEAD_BYTES
-            hits = (self._full if whole else self._main).scan(block.data)
+            scanner = self._full if whole else self._main
+            hits = scanner.scan(memoryview(block.data)[: block.size])
             if hits:
                 found = self._add(block, hits, state, file, source.rank)
                 if not whole and found and found > near_until and state.near < NEAR_TIMES:
                     near_until = found + NEAR_LINES
                     state.near += 1
                     self._near(before, block, found, state, file, source.rank)
-            offset += len(block.data)
-            before = block.data[-NEAR_BYTES:]
+            offset += block.size
+            before = block.data[max(0, block.size - NEAR_BYTES) : block.size]
             lines = block.first_line - 1 + block.newlines
-            if block.last and block.data and not block.data.endswith(b"\n"):
+            if block.last and before and not before.endswith(b"\n"):
                 lines += 1
         if offset > HEAD_BYTES:
             self._tail(before, lines, state, file, source.rank)
@@ -152,11 +151,17 @@ class LogReader:
         line, counted = block.first_line, 0
         failure = 0
         done: set[tuple[int, int]] = set()
+        flooding = state.tally.flooding(file)
+        looked: Counter[int] = Counter()
         for number, end in hits:
+            if number in flooding:
+                looked[number] += 1
+                if looked[number] > FLOOD_A_BLOCK:
+                    continue
             place = end - 1
             line += data.count(b"\n", counted, place)
             counted = place
-            start, stop = self._bounds(data, place)
+            start, stop = self._bounds(data, place, block.size)
             if (number, start) in done:
                 continue
             done.add((number, start))
@@ -166,14 +171,16 @@ class LogReader:
             if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
                 state.output_lines.add(line)
             state.tally.add(number, data[start:stop], line, file=file, rank=rank)
+        for number, count in looked.items():
+            state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))
         return failure
 
-    def _bounds(self, data: bytes, place: int) -> tuple[int, int]:
+    def _bounds(self, data: bytes, place: int, size: int) -> tuple[int, int]:
         """Where the line around `place` starts and stops; carriage returns part lines too."""
-        low, high = max(0, place - self._window), place + self._window
+        low, high = max(0, place - self._window), min(size, place + self._window)
         start = max(data.rfind(b"\n", low, place), data.rfind(b"\r", low, place), low - 1) + 1
         stop = data.find(b"\n", place, high)
-        stop = min(high, len(data)) if stop < 0 else stop
+        stop = high if stop < 0 else stop
         bar = data.find(b"\r", place, stop)
         return start, (stop if bar < 0 else bar)
 
@@ -181,7 +188,7 @@ class LogReader:
         self, before: bytes, block: Block, line: int, state: _Pass, file: str, rank: int | None
     ) -> None:
         """Read in full what stands before the failure on `line` of `block`."""
-        lines = block.data.split(b"\n", line - block.first_line + 1)
+        lines = block.data[: block.size].split(b"\n", line - block.first_line + 1)
         upto = b"\n".join(lines[: line - block.first_line + 1])
         window = (before + upto)[-NEAR_BYTES:]
         window = window[window.find(b"\n") + 1 :]
@@ -198,4 +205,4 @@ class LogReader:
         hits = [
             hit for hit in self._full.scan(window) if self.patterns[hit[0]].kind in ONCE_A_BLOCK
         ]
-        self._add(Block(window, first_line, 0, last=False), hits, state, file, rank)
+        self._add(Block(window, len(window), first_line, 0, last=False), hits, state, file, rank)

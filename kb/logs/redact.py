@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 MARK = "<redacted:{}>"
 _WORD = r"(?<![A-Za-z0-9_-])"
-_SECRET_KEYS = (
+_KEYS_OF_SECRETS = (
     r"passwords?|passwd|passphrase|pwd|secrets?|secret[_-]?key|api[_-]?key|apikey|access[_-]?key"
     r"(?:[_-]?id)?|private[_-]?key|credentials?|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh"
     r"|gitlab|slack|bot|app|wandb|login|session|refresh|security|api|secret|bearer)[_-]?token"
@@ -39,7 +39,8 @@ _RULES = (
         "private-key",
         ("private key-----",),
         re.compile(
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?"
+            r"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
             re.DOTALL,
         ),
     ),
@@ -93,7 +94,7 @@ _RULES = (
         "secret",
         ("pass", "pwd", "secret", "key", "credential", "token"),
         re.compile(
-            r"(?<![A-Za-z0-9_.-])((?:--)?[A-Za-z0-9_.-]{0,48}?(?:" + _SECRET_KEYS + r"|_TOKEN)"
+            r"(?<![A-Za-z0-9_.-])((?:--)?[A-Za-z0-9_.-]{0,48}?(?:" + _KEYS_OF_SECRETS + r"|_TOKEN)"
             r"['\"]?\]?(?:\s{0,4}(?:=|:=?|=>)\s{0,4}|(?<=[a-z]) (?=[^\s-]{8}))['\"]?)"
             r"(?!" + _PLAIN_VALUE + r")"
             r"(?:(?<=\")[^\"\n]{3,256}(?=\")|(?<=')[^'\n]{3,256}(?=')"

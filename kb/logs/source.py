@@ -14,13 +14,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from kb.errors import InputError
 
 CHUNK_BYTES = 256 * 1024  # fits a core's second-level cache, so copying costs little
 HEAD_BYTES = 4096  # what is looked at to tell text from binary and to guess the encoding
 MAX_NUL_SHARE = 0.02  # logs cut off by a crash hold a few NULs; binaries hold many
+MAX_CONTROL_SHARE = 0.05  # other control characters; terminals print few, binaries a tenth
 MAX_FILES = 20_000  # a folder with more is a dataset, not a run's logs
 _UTF16_NUL_SHARE = 0.25  # Latin text in UTF-16 is half NULs, mixed with Chinese still a quarter
 
@@ -45,6 +46,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_CONTROLS = bytes(sorted(set(range(32)) - set(b"\0\t\n\r\x08\x0c\x1b")))
 _TODO_TEXT = "pass a text log (.log .out .txt, also .gz .zst .xz); dumps go to --dump"
 
 
@@ -143,7 +145,7 @@ def _slices(data: bytes) -> Iterator[bytes]:
 
 
 def _file(path: Path) -> Iterator[bytes]:
-    """Chunks of a file, in one reused buffer: each is valid until the next is asked for."""
+    """Chunks of a file."""
     try:
         with path.open("rb", buffering=0) as stream:
             yield from _read_chunks(stream)
@@ -201,8 +203,8 @@ def _uncompress(chunks: Iterator[bytes], kind: str, shown: str) -> Iterator[byte
     raw = io.BufferedReader(_Reader(chunks), CHUNK_BYTES)
     given = False
     try:
-        stream = _opened(raw, kind)
-        while chunk := stream.read(CHUNK_BYTES):
+        stream = _opened(cast("BinaryIO", raw), kind)
+        while chunk := stream.read1(CHUNK_BYTES):  # gives what a cut archive still holds
             given = True
             yield chunk
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
@@ -212,27 +214,32 @@ def _uncompress(chunks: Iterator[bytes], kind: str, shown: str) -> Iterator[byte
             ) from error
 
 
-def _opened(raw: io.BufferedReader, kind: str) -> BinaryIO:
+class _Opened(Protocol):
+    """A decompressor: `read1` gives some bytes, none at the end."""
+
+    def read1(self, size: int = -1, /) -> bytes: ...
+
+
+def _opened(raw: BinaryIO, kind: str) -> _Opened:
     if kind == "gz":
-        return cast("BinaryIO", gzip.GzipFile(fileobj=raw, mode="rb"))
+        return gzip.GzipFile(fileobj=raw, mode="rb")
     if kind == "xz":
-        return cast("BinaryIO", lzma.LZMAFile(raw, "rb"))
+        return lzma.LZMAFile(raw, "rb")
     import zstandard
 
-    class _Zstd(io.RawIOBase):
+    class _Zstd:
         """zstandard's own error type becomes ValueError, so callers need not import it."""
 
         def __init__(self) -> None:
-            super().__init__()
             self._inner = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
 
-        def read(self, size: int = -1) -> bytes:
+        def read1(self, size: int = -1, /) -> bytes:
             try:
                 return self._inner.read(size)
             except zstandard.ZstdError as error:
                 raise ValueError(str(error)) from error
 
-    return cast("BinaryIO", _Zstd())
+    return _Zstd()
 
 
 def _encoding(head: bytes, shown: str) -> str | None:
@@ -254,6 +261,9 @@ def _encoding(head: bytes, shown: str) -> str | None:
             return "utf-16-be" if even > odd else "utf-16-le"
     if nuls > MAX_NUL_SHARE * len(head):
         raise InputError(f"{shown} is binary ({nuls} NULs at its start)", todo=_TODO_TEXT)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if controls > MAX_CONTROL_SHARE * len(head):
+        raise InputError(f"{shown} is binary ({controls} control characters)", todo=_TODO_TEXT)
     if _decodes(head, "utf-8"):
         return None
     return "gb18030" if _decodes(head, "gb18030") else None

@@ -10,6 +10,7 @@ where the job hangs.
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -230,11 +231,7 @@ def _main_thread(threads: Sequence[_Thread]) -> _Thread | None:
 
 def _stack(rank: int | None, pid: int | None, thread: _Thread) -> Stack:
     place = _place_of(thread.frames)
-    own = tuple(
-        frame.split(" (", 1)[0]
-        for frame in thread.frames
-        if not _LIBRARY.search(frame.split(" (", 1)[-1])
-    )
+    own = tuple(frame.split(" (", 1)[0] for frame in thread.frames if not _in_library(frame))
     return Stack(
         rank=rank,
         pid=pid,
@@ -245,6 +242,13 @@ def _stack(rank: int | None, pid: int | None, thread: _Thread) -> Stack:
         own=own,
         line=thread.line,
     )
+
+
+def _in_library(frame: str) -> bool:
+    """Whether a frame is torch's, another package's or Python's; py-spy shortens file names."""
+    file = frame.rsplit(" (", 1)[-1].rstrip(")")
+    module = file.split("/", 1)[0].removesuffix(".py")
+    return bool(_LIBRARY.search(file)) or module in sys.stdlib_module_names
 
 
 def _place_of(frames: Sequence[str]) -> Place | None:

@@ -36,7 +36,31 @@ _BY_EVENT: dict[str, Stage] = {
 }
 # Failures that belong to the setting up of communicators where nothing else is told.
 _INIT_FAILURES = frozenset(
-    ["shm_full", "nccl_connect_failed", "nvls_failed", "wrong_magic", "nccl_version_mismatch", "bootstrap_failed", "ofi_error", "gloo_loopback", "gloo_hostname", "gloo_interface", "bad_address", "topology", "hccl_socket_timeout", "hccl_transport", "hccl_topology", "hccp_init", "invalid_device", "store_barrier_waiting", "ib_connect_failed", "nccl_invalid_usage", "memlock", "fabric_manager", "version_conflict"]
+    [
+        "shm_full",
+        "nccl_connect_failed",
+        "nvls_failed",
+        "wrong_magic",
+        "nccl_version_mismatch",
+        "bootstrap_failed",
+        "ofi_error",
+        "gloo_loopback",
+        "gloo_hostname",
+        "gloo_interface",
+        "bad_address",
+        "topology",
+        "hccl_socket_timeout",
+        "hccl_transport",
+        "hccl_topology",
+        "hccp_init",
+        "invalid_device",
+        "store_barrier_waiting",
+        "ib_connect_failed",
+        "nccl_invalid_usage",
+        "memlock",
+        "fabric_manager",
+        "version_conflict",
+    ]
 )
 
 

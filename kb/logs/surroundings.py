@@ -9,7 +9,40 @@ from kb.types import Event
 
 _BACKENDS = ("hccl", "rccl", "nccl", "gloo")
 _FRAMEWORKS = frozenset(
-    ["deepspeed", "vllm", "sglang", "ray", "horovod", "megatron", "lightning", "accelerate", "transformers", "nemo", "verl", "trl", "swift", "llamafactory", "fairseq", "mmengine", "paddle", "mindspore", "fsdp", "ddp", "torchtitan", "torchtune", "tgi", "colossalai", "xtuner", "wenet", "openrlhf", "detectron2", "ultralytics", "trtllm", "dynamo", "lmdeploy"]
+    [
+        "deepspeed",
+        "vllm",
+        "sglang",
+        "ray",
+        "horovod",
+        "megatron",
+        "lightning",
+        "accelerate",
+        "transformers",
+        "nemo",
+        "verl",
+        "trl",
+        "swift",
+        "llamafactory",
+        "fairseq",
+        "mmengine",
+        "paddle",
+        "mindspore",
+        "fsdp",
+        "ddp",
+        "torchtitan",
+        "torchtune",
+        "tgi",
+        "colossalai",
+        "xtuner",
+        "wenet",
+        "openrlhf",
+        "detectron2",
+        "ultralytics",
+        "trtllm",
+        "dynamo",
+        "lmdeploy",
+    ]
 )
 _SOURCES = {
     "LLaMA-Factory": "llamafactory",

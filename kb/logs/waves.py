@@ -20,8 +20,8 @@ def split_waves(events: Sequence[Event]) -> tuple[Wave, ...]:
     by_file: dict[str, list[Event]] = {}
     for event in events:
         by_file.setdefault(event.file, []).append(event)
-    for name in by_file:
-        for place, burst in enumerate(_bursts(by_file[name])):
+    for of_file in by_file.values():
+        for place, burst in enumerate(_bursts(of_file)):
             bursts.setdefault(place, []).extend(burst)
     return tuple(_wave(bursts[place]) for place in sorted(bursts))
 

@@ -155,6 +155,7 @@ def test_nothing_to_read_says_what_to_do(run: Run, monkeypatch: pytest.MonkeyPat
         pytest.param(["diagnoze", "x"], "Did you mean 'diagnose'?", id="verb"),
         pytest.param(["search"], "Missing argument", id="no-query"),
         pytest.param(["ingest"], "nothing to read", id="no-paths"),
+        pytest.param(["evaluate", "diagnosis"], "add --threads FILE", id="no-threads"),
         pytest.param(["--colour", "x"], "--color", id="option"),
     ],
 )
@@ -267,6 +268,14 @@ def test_every_verb_has_help(run: Run) -> None:
         result = run(*words, "--help", opener=failing)
         assert (result.code, result.err) == (0, "")
         assert "Usage: timeout-kb" in result.out
+
+
+def test_evaluate_counts_the_knowledge(run: Run) -> None:
+    """Without labelled threads the knowledge is counted: every cause, also one without a case."""
+    figures = json.loads(run("evaluate", "--format", "json").out)
+    assert figures["knowledge"]["cases by cause"] == {"rank-crash": "1", "collective-mismatch": "1"}
+    assert figures["knowledge"]["cases by standing"] == {"confirmed": "2"}
+    assert "rank-crash           1" in run("evaluate", "knowledge").out
 
 
 def test_keys_are_made_listed_and_removed(run: Run) -> None:

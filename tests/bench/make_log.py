@@ -5,6 +5,8 @@ job: step lines and bars of many ranks, NCCL INFO at the start and at each resta
 in the end a rank that runs out of memory while the others time out.
 """
 
+# ruff: noqa: E501 - log lines stand as software prints them
+
 from __future__ import annotations
 
 import random

@@ -172,7 +172,7 @@ def test_secrets_do_not_reach_the_store(write: Write, ingestor: Ingestor, sink: 
 def test_a_readme_found_in_a_folder_is_left_out(write: Write, ingestor: Ingestor) -> None:
     """A folder's description is no write-up, unless it is named itself."""
     readme = write(
-        "folder/README.md", "# Pages\n\nThe pages of this folder tell of hangs we met.\n"
+        "folder/README.md", "# Pages\n\nThe pages of this folder tell of hangs we met last year.\n"
     )
     write("folder/page.txt", PAGE)
     found = ingestor.ingest_paths([readme.parent])

@@ -10,6 +10,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,7 +220,8 @@ def test_a_facet_count_is_what_filtering_by_it_leaves(varied_store: Store, facet
     base = Filters(since="2023")
     counts = varied_store.facets(base)[facet]
     for value, count in counts.items():
-        assert len(varied_store.ids(replace(base, **{field: (value,)}))) == count
+        one: dict[str, Any] = {field: (value,)}
+        assert len(varied_store.ids(replace(base, **one))) == count
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
 
 

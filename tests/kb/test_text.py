@@ -151,6 +151,7 @@ def test_spellings_of_an_operation_meet(text: Tokenizer, name: str) -> None:
         "2025-01-02T03:04Z",
         "03:04:05.678",
         "140234567890",
+        "1712345678.25",
         "https://example.org/some/page?a=b",
         "123e4567-e89b-12d3-a456-426614174000",
     ],
@@ -170,6 +171,18 @@ def test_words_of_the_field_stay_whole(text: Tokenizer) -> None:
     """The segmenter alone would cut these terms in two."""
     words = ["集合通信", "建链超时", "看门狗超时"]
     assert [text.tokens(word) for word in words] == [[word] for word in words]
+
+
+def test_every_added_word_stays_whole(text: Tokenizer) -> None:
+    """The frequencies of ``words.tsv`` are large enough to keep each of its words in one piece."""
+    assert [word for word in text.words if text.cut(word) != [word]] == []
+
+
+def test_number_with_a_unit_and_long_numbers(text: Tokenizer) -> None:
+    """A size of seven digits goes, its unit stays; a part of an identifier is no number."""
+    assert text.tokens("NumelIn=1800000ms 600000 v1234567890") == [
+        *("numelin", "numel", "ms", "600000", "v1234567890", "v", "1234567890"),
+    ]
 
 
 def test_stop_words_are_left_out(text: Tokenizer) -> None:

@@ -76,6 +76,7 @@ def leave_evidence() -> None:
 
 def start() -> tuple[int, int]:
     """Join the job; rank and world size."""
+    (OUT / "pids" / str(RANK)).write_text(str(os.getpid()))
     dist.init_process_group("gloo", timeout=timedelta(seconds=TIMEOUT_S))
     threading.Thread(target=watch, daemon=True, name="watch").start()
     return dist.get_rank(), dist.get_world_size()
@@ -351,8 +352,8 @@ def two_groups_order() -> None:
 
 
 def hold_gil() -> None:
-    """Native code that never lets another Python thread run."""
-    ctypes.PyDLL(None).sleep(int(LONG_S))
+    """One long call into C that never lets another Python thread run."""
+    sum(range(3_000_000_000))
 
 
 def gil_hold() -> None:
@@ -360,7 +361,6 @@ def gil_hold() -> None:
     for step in range(8):
         if rank == 1 and step == 4:
             hold_gil()
-            time.sleep(1)
         train_step(step)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +27,7 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 WORLD = 4
+OWN_STACK_S = 0.8  # seconds a hanging rank has to write its own stacks
 RUN_LIMIT_S = 90  # a job that does not end by itself by then is a fault of the lab
 
 
@@ -37,6 +39,7 @@ class Scenario:
     cause: str
     culprits: tuple[int, ...]
     also: tuple[str, ...] = ()
+    or_none: bool = False
     job: str = ""
     launch: Literal["torchrun", "processes", "missing_node"] = "torchrun"
     env: dict[str, str] = field(default_factory=dict)
@@ -54,8 +57,8 @@ def load_scenarios() -> dict[str, Scenario]:
 def run_scenario(scenario: Scenario, out: Path) -> Path:
     """Run one scenario; its folder under `out`, which must not hold it yet."""
     folder = out / scenario.id
-    for name in ("dumps", "stacks", "errors"):
-        (folder / "evidence" / name).mkdir(parents=True)
+    for name in ("evidence/dumps", "evidence/stacks", "evidence/errors", "pids"):
+        (folder / name).mkdir(parents=True)
     env = {
         **os.environ,
         "LAB_OUT": str(folder),
@@ -75,6 +78,7 @@ def run_scenario(scenario: Scenario, out: Path) -> Path:
     if scenario.kernel_log:
         _write_kernel_log(folder)
     (folder / "dump_now").unlink(missing_ok=True)
+    shutil.rmtree(folder / "pids")
     truth = asdict(scenario) | {"real": True, "backend": "gloo", "world_size": WORLD}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1), encoding="utf-8")
     return folder
@@ -87,11 +91,38 @@ def _script(scenario: Scenario) -> list[str]:
 def _torchrun(scenario: Scenario, folder: Path, env: dict[str, str], log: int) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={WORLD}"]
     command += [f"--master-port={_free_port()}", "--redirects=3", "--tee=3"]
+    command += ["--monitor-interval=1"]  # seconds in which the other ranks leave their dumps
     command += [f"--log-dir={folder / 'ranks'}", *_script(scenario)]
-    subprocess.run(command, env=env, stdout=log, stderr=log, check=False, timeout=RUN_LIMIT_S)
+    process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    try:
+        _spy(folder, process)
+        process.wait(timeout=RUN_LIMIT_S)
+    finally:
+        process.kill()
+        process.wait()
     for error in sorted((folder / "ranks").rglob("error.json")):
         kept = folder / "evidence" / "errors" / f"error_rank_{error.parent.name}.json"
         kept.write_bytes(error.read_bytes())
+
+
+def _spy(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Once the job hangs, take with py-spy the stacks of ranks that could not write their own.
+
+    Nothing without py-spy: only a rank that holds the interpreter's lock needs it.
+    """
+    tool = shutil.which("py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
+    while process.poll() is None and not (folder / "dump_now").exists():
+        time.sleep(0.2)
+    if tool is None or process.poll() is not None:
+        return
+    time.sleep(OWN_STACK_S)
+    for pid in sorted((folder / "pids").iterdir()):
+        stack = folder / "evidence" / "stacks" / f"stack_rank_{pid.name}.txt"
+        if not stack.exists():
+            command = [tool, "dump", "--nonblocking", "--pid", pid.read_text()]
+            done = subprocess.run(command, capture_output=True, check=False, timeout=10)
+            if done.returncode == 0:
+                stack.write_bytes(done.stdout)
 
 
 def _processes(scenario: Scenario, env: dict[str, str], log: int) -> None:

@@ -64,7 +64,9 @@ def write_model(
 def replace_idf(folder: Path, idf: NDArray[np.float32]) -> str:
     """Give the model in `folder` another default idf; returns the new content hash."""
     name = json.loads((folder / MANIFEST).read_text("utf-8"))["name"]
-    np.save(folder / IDF, idf.astype(np.float16))
+    aside = folder / f"new-{IDF}"
+    np.save(aside, idf.astype(np.float16))
+    aside.replace(folder / IDF)
     return _write_manifest(folder, name)
 
 

@@ -24,14 +24,14 @@ class Recipe:
     """Everything a person may turn; the defaults gave the shipped model."""
 
     dimension: int = 256
-    steps: int = 450
+    steps: int = 900
     warm_up: int = 30  # steps until the full learning rate, which then falls to zero
     learning_rate: float = 3e-3
     batch: int = 768
     glossary_batch: int = 128
-    token_dropout: float = 0.15
+    token_dropout: float = 0.4
     scale: float = 20.0  # inverse temperature of the ranking loss
-    teacher_weight: float = 15.0
+    teacher_weight: float = 25.0
     heading_every: int = 2  # steps between two batches of headings
     seed: int = 1
 

@@ -121,7 +121,7 @@ def test_repeats_count_less_in_each_direction_strongest_first() -> None:
 def test_votes_favour_without_ruling_out() -> None:
     """The voted cause gains, the others lose a bounded amount, and no votes mean no change."""
     votes = {"alpha": 1.0}
-    assert vote_logit("alpha", votes, 3) > 0 > vote_logit("beta", votes, 3) > math.log(0.1)
+    assert vote_logit("alpha", votes, 3) > 0 > vote_logit("beta", votes, 3) > math.log(0.4)
     assert vote_logit("alpha", {}, 3) == 0.0
 
 

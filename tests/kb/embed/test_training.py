@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -239,3 +240,31 @@ def test_missing_corpus_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[s
         read_corpus(tmp_path, Tokenizer(LEXICON))
     assert main(["--parallel", str(tmp_path), "--output", str(tmp_path / "m")]) == 2
     assert "parallel.jsonl.gz" in capsys.readouterr().err
+
+
+def test_idf_only_fits_the_cases(tmp_path: Path) -> None:
+    """Without a corpus the command gives the model the idf of the cases, and another name."""
+    model = Path(shutil.copytree(ROOT / "data" / "model", tmp_path / "model"))
+    cases = tmp_path / "cases"
+    cases.mkdir()
+    texts = ["watchdog timeout", "看门狗 timeout", "loss"]
+    for number, text in enumerate(texts):
+        (cases / f"{number}.md").write_text(text, "utf-8")
+    before = StaticEmbedder.load(model)
+    assert main(["--idf-only", "--output", str(model), "--cases", str(cases)]) == 0
+    after = StaticEmbedder.load(model)
+    expected = StaticEmbedder(model, idf=before.fit_idf(texts))
+    assert after.name != before.name
+    questions = ["watchdog timeout loss", "看门狗 rank"]
+    assert np.allclose(
+        after.encode_queries(questions), expected.encode_queries(questions), atol=1e-3
+    )
+
+
+def test_idf_only_needs_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty folder is refused, the model stays as it was."""
+    model = Path(shutil.copytree(ROOT / "data" / "model", tmp_path / "model"))
+    before = StaticEmbedder.load(model).name
+    assert main(["--idf-only", "--output", str(model), "--cases", str(tmp_path)]) == 2
+    assert "no cases" in capsys.readouterr().err
+    assert StaticEmbedder.load(model).name == before

@@ -205,7 +205,7 @@ def test_the_kind_follows_the_size() -> None:
         return made.kind
 
     assert kind(400) == "exact"
-    assert kind(401) == "ivf80,sq8"
+    assert kind(401) == "ivf40,sq8"
 
 
 def test_building_twice_gives_the_same_index() -> None:

@@ -1,0 +1,94 @@
+"""Kinship: a case of the same project with the same error is more than a similar text.
+
+Retrieval compares words; people who meet a known incident name the project and paste the same
+operation and sizes. Where the leading case shares those, its cause gains nats: more for rarer
+names, for equal operations and for equal sizes, less where nobody confirmed the case's cause.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from kb.diagnose.signals import Signal
+from kb.types import Entry, Hit
+
+KIN_SIGNAL = "case:kin"
+NEAREST = 3  # hits among which kin is sought: further down the likeness is weak
+NAMED = 0.8  # nats for a project that only one case is about
+SAME_OP = 1.2
+SAME_SIZE = 2.0  # the same NumelIn and NumelOut, unless both are those of a barrier
+STANDING = {"confirmed": 1.0, "reported": 0.9, "unverified": 0.75, "contradicted": 0.0}
+MIN_NAME = 3  # letters of a project's name: shorter ones are words
+BARRIER_NUMEL = ("1", "1")
+_SIZES = re.compile(r"NumelIn=(\d+), NumelOut=(\d+)")
+
+
+class Kin:
+    """The names cases go by, and how rare each is."""
+
+    def __init__(self, cases: Sequence[Entry]) -> None:
+        self._names = {case.id: _names(case) for case in cases}
+        counts = Counter(name for names in self._names.values() for name in names)
+        most = math.log(max(len(cases), 2))
+        self._rarity = {name: 1 - math.log(count) / most for name, count in counts.items()}
+
+    def signals(self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str) -> list[Signal]:
+        """The strongest kin among the nearest hits, as at most one signal."""
+        folded = _fold(text)
+        found: list[tuple[float, str]] = []
+        for hit in hits[:NEAREST]:
+            entry = entries.get(hit.entry_id)
+            if entry is None or not entry.causes:
+                continue
+            named = [name for name in self._names.get(entry.id, ()) if f" {name} " in folded]
+            rarity = max((self._rarity[name] for name in named), default=0.0)
+            if rarity:
+                nats = _nats(entry, rarity, text) * hit.score
+                found.append((nats, entry.id))
+        if not found:
+            return []
+        nats, case = max(found)
+        return [
+            Signal(
+                name=KIN_SIGNAL,
+                kind="case",
+                quote=entries[case].title.en,
+                line=0,
+                weights={entries[case].causes[0].id: round(nats, 3)},
+                reason_id=KIN_SIGNAL,
+                source=case,
+            )
+        ]
+
+
+def _nats(entry: Entry, rarity: float, text: str) -> float:
+    nats = NAMED * rarity
+    if any(_mentions(op, text) for op in entry.tags.ops):
+        nats += SAME_OP * rarity
+    sizes = set(_SIZES.findall("\n".join(entry.signature))) & set(_SIZES.findall(text))
+    if sizes - {BARRIER_NUMEL}:
+        nats += SAME_SIZE
+    return nats * STANDING[entry.status]
+
+
+def _mentions(op: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![A-Za-z]){re.escape(op)}(?![A-Za-z])", text, re.IGNORECASE))
+
+
+def _names(case: Entry) -> tuple[str, ...]:
+    """The project's name and the frameworks', folded."""
+    raw = (case.project.rsplit("/", 1)[-1], *case.tags.frameworks)
+    names = {_fold(name).strip() for name in raw}
+    return tuple(sorted(name for name in names if len(name.replace(" ", "")) >= MIN_NAME))
+
+
+def _fold(text: str) -> str:
+    """Lower case, letters and digits apart from everything else, one space between words.
+
+    ``Open_CLIP``, ``open-clip`` and ``OpenCLIP`` fold to the same.
+    """
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text[:20_000])
+    return f" {' '.join(re.findall(r'[a-z0-9]+', split.lower()))} "

@@ -1,0 +1,303 @@
+"""The real knowledge base behind the faces: the same answer everywhere, and what is added stays."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from app import cli
+from app.commands.common import State
+from app.composition import open_service
+from kb.settings import Settings
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+Serve = Callable[[object, Settings], AbstractContextManager[str]]
+
+WATCHDOG = (
+    "[rank{rank}]:[E ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, NumelOut={numel}, "
+    "Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n"
+)
+INPUTS = {
+    "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    + WATCHDOG.format(rank=1, seq=14217, op="ALLREDUCE", numel=1),
+    "watchdog-only": WATCHDOG.format(rank=0, seq=5, op="ALLREDUCE", numel=1),
+    "mismatch": WATCHDOG.format(rank=0, seq=9, op="ALLREDUCE", numel=64)
+    + WATCHDOG.format(rank=1, seq=9, op="BROADCAST", numel=8),
+    "disk": "OSError: [Errno 28] No space left on device\n"
+    + WATCHDOG.format(rank=3, seq=100, op="_ALLGATHER_BASE", numel=4096),
+    "en-question": "training hangs at the end of every epoch, the last batch differs between ranks",
+    "zh-question": "训练到一半卡住，所有卡利用率 100%，日志里只有 NCCL 超时，换小数据集就没事",
+    "zh-log": "保存检查点的时候报错，NCCL 超时，下面是日志\n"
+    + WATCHDOG.format(rank=0, seq=77, op="ALLREDUCE", numel=1),
+    "network": "NCCL WARN NET/IB : Got completion from peer with error 12, vendor err 129\n"
+    + WATCHDOG.format(rank=2, seq=3000, op="ALLREDUCE", numel=1048576),
+    "store": "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "
+    "1/2 clients joined.\n",
+    "fine": "epoch 1 done, accuracy 0.9\n",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of this module."""
+    return tmp_path_factory.mktemp("real")
+
+
+@pytest.fixture(scope="module")
+def real_settings(home: Path) -> Settings:
+    """Settings with a state folder of their own and the shipped data."""
+    return Settings(home=home)
+
+
+@pytest.fixture(scope="module")
+def real(real_settings: Settings) -> Iterator[Service]:
+    """The real service."""
+    service = open_service(real_settings)
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def api(real: Service, real_settings: Settings, serve: Serve) -> Iterator[httpx.Client]:
+    """A client of a server with the real service."""
+    with (
+        serve(real, real_settings) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        yield client
+
+
+def command_line(
+    settings: Settings, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """Exit code and output of one command line."""
+    code = cli.run(words, state=State(settings_source=lambda: settings))
+    return code, capfd.readouterr().out
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_face_names_the_same_causes_in_the_same_order(
+    real: Service,
+    api: httpx.Client,
+    real_settings: Settings,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    """Python, command line, and the API by JSON, raw body and form agree in status and causes."""
+    text = INPUTS[name]
+    path = tmp_path / "job.log"
+    path.write_text(text, encoding="utf-8")
+    diagnosis = real.diagnose_text(text)
+    code, out = command_line(real_settings, ["diagnose", str(path), "--format", "json"], capfd)
+    answers = [
+        json.loads(out),
+        api.post("/v1/diagnose", json={"text": text}).json(),
+        api.put("/v1/diagnose", content=text.encode()).json(),
+        api.post("/v1/diagnose", files=[("file", ("job.log", text.encode()))]).json(),
+        api.post("/v1/diagnose/batch", json={"items": [{"text": text}]}).json()["items"][0][
+            "diagnosis"
+        ],
+    ]
+    expected = (
+        diagnosis.status,
+        diagnosis.language,
+        [(cause.id, cause.probability) for cause in diagnosis.causes],
+    )
+    for answer in answers:
+        causes = [(cause["id"], cause["probability"]) for cause in answer["causes"]]
+        assert (answer["status"], answer["language"], causes) == expected
+    assert code == (0 if diagnosis.status == "diagnosed" else 3)
+
+
+def test_quotes_are_pieces_of_the_input(real: Service) -> None:
+    """Every quote from the log stands literally in it."""
+    for text in INPUTS.values():
+        for cause in real.diagnose_text(text).causes:
+            for item in cause.evidence:
+                if item.kind == "log":
+                    assert item.quote in text
+
+
+def test_added_logs_are_found_resolved_and_deleted(api: httpx.Client) -> None:
+    """An added log is searchable on return, without its secrets; its outcome is kept; it can go."""
+    log = (
+        "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n"
+        "zyxmodel/trainer.py:7 zyxquux_barrier is stuck\n"
+        + WATCHDOG.format(rank=1, seq=4711, op="REDUCE_SCATTER", numel=99)
+    )
+    added = api.post("/v1/entries", json={"text": log, "name": "zyx.log"})
+    assert added.status_code == 201, added.text
+    identifier = added.json()["ids"][0]
+    assert added.headers["location"] == f"/v1/entries/{identifier}"
+    stored = api.get(f"/v1/entries/{identifier}")
+    assert "hf_abcdefghijklmnop" not in stored.text
+    assert stored.json()["resolved"] is False
+    hits = api.get("/v1/search", params={"q": log, "kind": "incident"}).json()["hits"]
+    assert hits[0]["entry_id"] == identifier
+    again = api.post("/v1/entries", json={"text": log, "name": "zyx.log"}).json()
+    assert (again["added"], again["unchanged"]) == (0, 1)
+    body = {"cause": "gpu-hardware", "fix": "replaced the card", "commands": ["nvidia-smi -q"]}
+    resolved = api.post(f"/v1/entries/{identifier}/resolve", json=body)
+    assert resolved.status_code == 200, resolved.text
+    entry = api.get(f"/v1/entries/{identifier}").json()
+    assert entry["causes"][0] == {"id": "gpu-hardware", "status": "confirmed", "source": ""}
+    assert entry["resolved"] is True
+    assert entry["fixes"][0]["title"]["en"] == "replaced the card"
+    found = api.get("/v1/search", params={"q": log, "cause": "gpu-hardware", "kind": "incident"})
+    assert [hit["entry_id"] for hit in found.json()["hits"]] == [identifier]
+    assert api.delete(f"/v1/entries/{identifier}").status_code == 204
+    assert api.get(f"/v1/entries/{identifier}").status_code == 404
+
+
+def test_two_logs_of_one_name_are_two_entries(api: httpx.Client) -> None:
+    """An upload never replaces another person's file of the same name."""
+    logs = [WATCHDOG.format(rank=1, seq=seq, op="ALLREDUCE", numel=5) for seq in (801, 802)]
+    answers = [
+        api.post("/v1/entries", files=[("file", ("job.log", log.encode()))]).json() for log in logs
+    ]
+    identifiers = [answer["ids"][0] for answer in answers]
+    assert len(set(identifiers)) == 2
+    assert {api.get(f"/v1/entries/{each}").status_code for each in identifiers} == {200}
+    for each in identifiers:
+        api.delete(f"/v1/entries/{each}")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        pytest.param("POST", "/v1/entries", {"text": "hello"}, 400, id="nothing-in-it"),
+        pytest.param("POST", "/v1/entries", {"text": "x", "name": "../x"}, 422, id="bad-name"),
+        pytest.param("DELETE", "/v1/entries/none", None, 404, id="delete-nothing"),
+        pytest.param(
+            "POST", "/v1/entries/none/resolve", {"cause": "unknown", "fix": "x"}, 404, id="resolve"
+        ),
+        pytest.param(
+            "POST", "/v1/feedback", {"verdict": "right", "cause": "nobody"}, 400, id="feedback"
+        ),
+    ],
+)
+def test_writing_refuses_what_it_cannot_take(
+    api: httpx.Client, method: str, path: str, body: object, status: int
+) -> None:
+    """Refusals are problems and change nothing."""
+    response = api.request(method, path, json=body)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_reviewed_cases_cannot_be_changed_here(api: httpx.Client, real: Service) -> None:
+    """They are files in data/; deleting or resolving them is refused."""
+    identifier = real.knowledge.cases[0].id
+    assert api.delete(f"/v1/entries/{identifier}").status_code == 400
+    body = {"cause": "unknown", "fix": "x"}
+    assert api.post(f"/v1/entries/{identifier}/resolve", json=body).status_code == 400
+    assert api.get(f"/v1/cases/{identifier}").status_code == 200
+
+
+def test_feedback_is_kept_in_order_without_secrets(api: httpx.Client) -> None:
+    """What was said comes back as said, e-mail addresses aside."""
+    for verdict in ("right", "wrong"):
+        body = {
+            "verdict": verdict,
+            "cause": "rank-crash",
+            "actual": "gpu-hardware",
+            "comment": "ask me@example.com",
+        }
+        assert api.post("/v1/feedback", json=body).status_code == 201
+    kept = api.get("/v1/feedback").json()
+    assert [item["feedback"]["verdict"] for item in kept] == ["right", "wrong"]
+    assert "me@example.com" not in json.dumps(kept)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b" \n\n", "is empty", id="blank"),
+        pytest.param(b"\x7fELF" + bytes(4096), "is a program, not a log", id="program"),
+        pytest.param(b"\x89PNG\r\n" + bytes(4096), "is an image, not a log", id="image"),
+    ],
+)
+def test_files_that_are_no_logs(
+    real_settings: Settings,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    content: bytes,
+    said: str,
+) -> None:
+    """Exit code 2 and one line that says what the file is and what to do."""
+    path = tmp_path / "x.log"
+    path.write_bytes(content)
+    code = cli.run(["diagnose", str(path)], state=State(settings_source=lambda: real_settings))
+    captured = capfd.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert captured.err.startswith("error: ")
+    assert said in captured.err
+    assert " — " in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030", "utf-8-sig"])
+def test_encodings_read_alike(
+    real: Service,
+    real_settings: Settings,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    encoding: str,
+) -> None:
+    """The same Chinese text in any usual encoding has the same answer."""
+    path = tmp_path / "x.log"
+    path.write_bytes(INPUTS["zh-log"].encode(encoding))
+    _, out = command_line(real_settings, ["diagnose", str(path), "--format", "json"], capfd)
+    answer = json.loads(out)
+    expected = real.diagnose_text(INPUTS["zh-log"])
+    assert answer["language"] == "zh"
+    assert [cause["id"] for cause in answer["causes"]] == [cause.id for cause in expected.causes]
+
+
+def test_diagnosing_loads_nothing_heavy(real: Service, home: Path, root: Path) -> None:
+    """The path of ``timeout-kb diagnose`` imports no torch, no web framework, no page."""
+    assert real.health().ready
+    heavy = [
+        "torch",
+        "sentence_transformers",
+        "transformers",
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "streamlit",
+        "sklearn",
+        "slack_bolt",
+        "openai",
+        "bs4",
+        "jieba",
+        "rich.console",
+    ]
+    code = (
+        "import sys; from pathlib import Path; from app import cli;"
+        "from app.commands.common import State; from kb.settings import Settings;"
+        f"state = State(settings_source=lambda: Settings(home=Path({str(home)!r})));"
+        "cli.run(['diagnose', '-'], state=state);"
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        input=INPUTS["oom"].encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr.decode().splitlines()[-1] == "[]"
+    assert done.stdout.startswith(b"One rank")

@@ -1,0 +1,120 @@
+"""`timeout-kb serve` as a process: address, signals, taken ports, no open door."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+COMMAND = [sys.executable, "-c", "from app.cli import main; main()", "serve"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of this module."""
+    return tmp_path_factory.mktemp("serve")
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """What the process sees: its state folder and further settings."""
+    return {"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(home), **settings}
+
+
+@pytest.fixture
+def process(home: Path, root: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A running server on a free port, and the address it printed."""
+    running = subprocess.Popen(
+        [*COMMAND, "--port", "0"],
+        cwd=root,
+        env=environment(home, TIMEOUT_KB_LOG_LEVEL="info"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    address = ""
+    for line in running.stderr:
+        found = re.search(r"answers on (http://\S+) ", line)
+        if found:
+            address = found[1]
+            break
+    yield running, address
+    running.kill()
+    running.wait()
+    running.stderr.close()
+
+
+def ready(address: str) -> None:
+    """Wait until the server answers; connecting is tried again by the transport."""
+    with httpx.Client(transport=httpx.HTTPTransport(retries=9), timeout=60) as client:
+        assert client.get(f"{address}/readyz").json()["ready"] is True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_quietly(
+    process: tuple[subprocess.Popen[str], str], number: signal.Signals
+) -> None:
+    """The printed address answers; either signal ends the server with 0 and no traceback."""
+    running, address = process
+    ready(address)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "Traceback" not in said
+
+
+def test_log_lines_are_json_with_the_request_id(
+    process: tuple[subprocess.Popen[str], str],
+) -> None:
+    """Each request is one JSON line on stderr, found by its id."""
+    import json
+
+    running, address = process
+    ready(address)
+    httpx.get(f"{address}/healthz", headers={"x-request-id": "find-me"})
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=60)
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    mine = [line for line in lines if line.get("request_id") == "find-me"]
+    assert [(line["event"], line["path"], line["status"]) for line in mine] == [
+        ("request", "/healthz", 200)
+    ]
+
+
+def test_a_taken_port_is_told(home: Path, root: Path) -> None:
+    """Exit code 2 and the next step, before anything slow happens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "--port", str(port)],
+            cwd=root,
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "choose another with --port" in done.stderr
+
+
+def test_other_machines_are_not_served_without_keys(home: Path, root: Path) -> None:
+    """A public address without keys is refused with the command that makes one."""
+    done = subprocess.run(
+        [*COMMAND, "--host", "0.0.0.0", "--port", "0"],  # noqa: S104 - refused here
+        cwd=root,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "timeout-kb keys add" in done.stderr

@@ -1,0 +1,67 @@
+"""Feed the reader damaged logs by the million: no crash, no hang, no input ten times too slow.
+
+Run: ``python tests/bench/fuzz_reader.py [COUNT] [SEED]``. Prints the slowest input and the rate;
+exits 1 on the first failure and writes the input beside the script's working folder.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "kb" / "logs"))
+from mutate import mutate  # noqa: E402 - a helper beside the tests
+
+from kb.errors import KBError
+from kb.knowledge import read_yaml
+from kb.logs import LogReader
+from kb.settings import shipped_data
+from kb.types import Pattern
+
+SLOW_FACTOR = 10.0  # against the mean of inputs of that size
+FLOOR_S = 0.1  # scheduling noise on a shared machine stays below this
+
+
+def seeds(patterns: tuple[Pattern, ...], rng: random.Random) -> list[bytes]:
+    """Logs made of lines as software prints them."""
+    lines = sorted({line for pattern in patterns for line in pattern.examples})
+    return ["\n".join(rng.sample(lines, rng.randrange(1, 12))).encode() for _ in range(500)]
+
+
+def main(count: int, seed: int) -> int:
+    """Run `count` inputs; 0 when all passed."""
+    patterns = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
+    reader = LogReader(patterns, cache=None)
+    rng = random.Random(seed)
+    pool = seeds(patterns, rng)
+    slowest, slow_input, total, refused = 0.0, b"", 0.0, 0
+    for number in range(count):
+        data = mutate(rng, pool)
+        start = time.process_time()
+        try:
+            reader.read_bytes(data)
+        except KBError:
+            refused += 1
+        except Exception as error:  # noqa: BLE001 - the fuzzer reports whatever escapes
+            Path("fuzz-failure.bin").write_bytes(data)
+            print(f"input {number}: {type(error).__name__}: {error}")  # noqa: T201
+            return 1
+        took = time.process_time() - start
+        total += took
+        if took > slowest:
+            slowest, slow_input = took, data
+        if number % 100_000 == 99_999:
+            print(f"{number + 1} inputs, mean {total / (number + 1) * 1e3:.2f} ms")  # noqa: T201
+    mean = total / count
+    print(  # noqa: T201
+        f"{count} inputs, {refused} refused, mean {mean * 1e3:.2f} ms, slowest {slowest * 1e3:.1f} ms"
+        f" ({len(slow_input)} bytes)"
+    )
+    return int(slowest > max(SLOW_FACTOR * mean, FLOOR_S))
+
+
+if __name__ == "__main__":
+    arguments = [int(argument) for argument in sys.argv[1:]]
+    sys.exit(main(*(arguments + [1_000_000, 1][len(arguments) :])))

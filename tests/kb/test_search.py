@@ -1,0 +1,269 @@
+"""Search: what is like the question comes first, with a score that means one thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.errors import InputError
+from kb.index import SearchIndex
+from kb.search import Searcher
+from kb.similarity import SIMILAR_ENOUGH, signature_strength, similarity, text_similarity
+from kb.store import Store
+from kb.types import CauseClaim, Chunk, Entry, Filters, Tags
+from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
+
+WATCHDOG = (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=_ALLGATHER_BASE, "
+    "NumelIn=8, NumelOut=32, Timeout(ms)=1800000) ran before timing out"
+)
+ENTRIES = [
+    make_entry("save", "saving the checkpoint hangs on rank zero", "call save on every rank"),
+    make_entry(
+        "loader",
+        "the data loader stalls and gloo times out",
+        tags=Tags(backend="gloo"),
+        causes=(CauseClaim(id="data-loading-stall", status="confirmed"),),
+    ),
+    make_entry("gather", "one rank stalled in generation", signature=(WATCHDOG,)),
+    make_entry("network", "wrong interface NCCL_SOCKET_IFNAME eth0", kind="case"),
+    make_entry("shm", "bus error because dev shm is too small", date="2020-01-01"),
+    *[make_entry(f"other{n:02}", f"unrelated matter number{n} of topic{n % 3}") for n in range(40)],
+]
+
+
+def make_searcher(
+    folder: Path, entries: list[Entry], translations: dict[str, str] | None = None
+) -> tuple[Store, SearchIndex, Searcher]:
+    """A search over the entries."""
+    store = Store.open(folder / "kb.sqlite3")
+    store.upsert(entries)
+    embedder, tokenizer = WordEmbedder(), SplitTokenizer(translations)
+    index = SearchIndex.open(folder / "index", store=store, embedder=embedder, tokenizer=tokenizer)
+    return store, index, Searcher(store, index, embedder, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def searcher(tmp_path_factory: pytest.TempPathFactory) -> Searcher:
+    """A search over `ENTRIES`."""
+    return make_searcher(tmp_path_factory.mktemp("search"), ENTRIES)[2]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("checkpoint saving hangs", "save"),
+        ("gloo loader", "loader"),
+        ("NCCL_SOCKET_IFNAME", "network"),
+        ("bus error shm", "shm"),
+        (f"it hangs\n[rank3]: {WATCHDOG}", "gather"),
+    ],
+    ids=["words", "two words", "identifier", "short", "log"],
+)
+def test_the_entry_that_says_it_comes_first(searcher: Searcher, query: str, expected: str) -> None:
+    """The one entry about the question is the first and similar enough."""
+    result = searcher.search(query)
+    assert result.hits[0].entry_id == expected
+    assert result.similar_enough
+    assert result.hits[0].score >= SIMILAR_ENOUGH
+
+
+def test_nothing_similar_is_an_answer(searcher: Searcher) -> None:
+    """A question of another field has no hit above the threshold."""
+    result = searcher.search("baking sourdough bread overnight")
+    assert not result.similar_enough
+    assert all(hit.score < SIMILAR_ENOUGH for hit in result.hits)
+
+
+def test_a_question_without_a_word_finds_nothing(searcher: Searcher) -> None:
+    """Punctuation alone is no error and no match."""
+    result = searcher.search("?! …")
+    assert [hit for hit in result.hits if hit.score > 0] == []
+    assert not result.similar_enough
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    words=st.lists(
+        st.sampled_from(
+            [
+                "rank",
+                "save",
+                "loader",
+                "gloo",
+                "topic1",
+                "number7",
+                "unrelated",
+                "shm",
+                "eth0",
+                "zzz",
+                "the",
+                "is",
+            ]
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    limit=st.integers(1, 60),
+)
+def test_hits_are_ordered_by_their_score(searcher: Searcher, words: list[str], limit: int) -> None:
+    """Scores lie in [0, 1] and fall; equals stand in id order; no entry stands twice."""
+    hits = searcher.search(" ".join(words), limit=limit).hits
+    keys = [(-hit.score, hit.entry_id) for hit in hits]
+    assert keys == sorted(keys)
+    assert all(0 <= hit.score <= 1 for hit in hits)
+    assert len({hit.entry_id for hit in hits}) == len(hits) == min(limit, len(ENTRIES))
+
+
+def test_a_score_does_not_depend_on_the_others_found(searcher: Searcher) -> None:
+    """The same entry has the same score whatever the limit and whatever filter let others pass."""
+    query = "gloo loader stalls rank unrelated topic1"
+    all_scores = {hit.entry_id: hit.score for hit in searcher.search(query, limit=50).hits}
+    for filters in (Filters(backends=("gloo",)), Filters(exclude_ids=("loader", "save"))):
+        for limit in (1, 5, 50):
+            for hit in searcher.search(query, limit=limit, filters=filters).hits:
+                assert hit.score == pytest.approx(all_scores[hit.entry_id], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(kinds=("case",)), ["network"]),
+        (Filters(backends=("gloo",)), ["loader"]),
+        (Filters(causes=("data-loading-stall",)), ["loader"]),
+        (Filters(until="2021"), ["shm"]),
+        (Filters(projects=("nobody/none",)), []),
+    ],
+    ids=["kind", "backend", "cause", "date", "nothing passes"],
+)
+def test_filters_act_before_ranking(
+    searcher: Searcher, filters: Filters, expected: list[str]
+) -> None:
+    """What passes is found though everything else is nearer; nothing else is."""
+    hits = searcher.search("unrelated matter of topic1 number7", filters=filters).hits
+    assert [hit.entry_id for hit in hits] == expected
+
+
+def test_facets_say_what_a_filter_would_leave(searcher: Searcher) -> None:
+    """Each count equals the number of hits with that filter on top."""
+    result = searcher.search("rank", filters=Filters(kinds=("thread",)), limit=100)
+    assert sum(result.facets["backend"].values()) == len(result.hits) == len(ENTRIES) - 1
+    for backend, count in result.facets["backend"].items():
+        both = Filters(kinds=("thread",), backends=(backend,))
+        assert len(searcher.search("rank", filters=both, limit=100).hits) == count
+
+
+def test_a_translation_finds_the_other_language(tmp_path: Path) -> None:
+    """A Chinese question finds an English text by its words, and the reason says so."""
+    searcher = make_searcher(tmp_path, ENTRIES, {"检查点": "checkpoint"})[2]
+    hit = searcher.search("检查点").hits[0]
+    assert hit.entry_id == "save"
+    assert hit.why == ("translation:checkpoint", "language:cross")
+
+
+def test_the_reasons_name_what_is_shared(searcher: Searcher) -> None:
+    """Operation, log line and words are named, the same language is stated."""
+    entry = searcher.search(f"rank stalled: {WATCHDOG}", language="en").hits[0]
+    assert entry.entry_id == "gather"
+    kinds = [reason.split(":", 1)[0] for reason in entry.why]
+    assert kinds == sorted(kinds, key=["line", "op", "signature", "term", "language"].index)
+    assert {"term:stalled", "term:rank", "language:same"} <= set(entry.why)
+
+
+def test_the_snippet_begins_where_the_words_are(tmp_path: Path) -> None:
+    """A person sees the line that matched, not the beginning."""
+    long = "\n".join(["a title"] + [f"filler {n}" for n in range(50)] + ["gloo stalls here"])
+    hit = make_searcher(tmp_path, [make_entry("a", long)])[2].search("gloo stalls").hits[0]
+    assert hit.snippet == "gloo stalls here"
+
+
+def test_a_deleted_entry_is_not_shown(tmp_path: Path) -> None:
+    """Between a deletion and the index's catch-up nobody meets the entry."""
+    store, index, searcher = make_searcher(tmp_path, ENTRIES)
+    store.delete(["save"])
+    assert "save" not in [hit.entry_id for hit in searcher.search("checkpoint").hits]
+    store.upsert([make_entry("new", "checkpoint checkpoint")])
+    index.catch_up()
+    assert searcher.search("checkpoint").hits[0].entry_id == "new"
+
+
+def test_a_contradicted_cause_is_not_the_entrys(tmp_path: Path) -> None:
+    """The cause shown is the first that stands."""
+    causes = (
+        CauseClaim(id="shm-limits", status="contradicted"),
+        CauseClaim(id="rank-crash", status="reported"),
+    )
+    searcher = make_searcher(tmp_path, [make_entry("a", "text", causes=causes)])[2]
+    assert searcher.search("text").hits[0].cause == "rank-crash"
+
+
+def test_the_best_chunk_stands_for_its_entry(tmp_path: Path) -> None:
+    """An entry of both languages is found by either, through the chunk that fits."""
+    entry = make_entry("a", "the loader stalls")
+    chinese = Chunk(id="a#1", entry_id="a", role="symptoms", language="zh", text="加载 卡住")
+    entry = replace(entry, language="both", chunks=(*entry.chunks, chinese))
+    searcher = make_searcher(tmp_path, [entry])[2]
+    assert searcher.search("loader stalls").hits[0].chunk_id == "a#0"
+    assert searcher.search("加载 卡住").hits[0].chunk_id == "a#1"
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_question_is_refused(searcher: Searcher, query: str) -> None:
+    """The message says what to do."""
+    with pytest.raises(InputError, match="the question is empty — type a description"):
+        searcher.search(query)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1001])
+def test_a_limit_out_of_range_is_refused(searcher: Searcher, limit: int) -> None:
+    """The message names the value and the range."""
+    with pytest.raises(InputError, match=f"limit={limit} is out of range — use 1 to 1000"):
+        searcher.search("rank", limit=limit)
+
+
+# --- the score -----------------------------------------------------------------------------------
+
+
+@given(
+    cosine=st.floats(-1, 1),
+    words=st.floats(0, 3),
+    signature=st.floats(0, 1),
+    more=st.floats(0, 1),
+)
+def test_more_likeness_is_never_a_lower_score(
+    cosine: float, words: float, signature: float, more: float
+) -> None:
+    """The score stays in [0, 1] and grows with each of its three parts."""
+
+    def score(c: float, w: float, s: float) -> float:
+        text = text_similarity(np.array([c], np.float32), np.array([w], np.float32))
+        return similarity(float(text[0]), s)
+
+    base = score(cosine, words, signature)
+    assert 0 <= base <= 1
+    assert score(min(1, cosine + more), words, signature) >= base - 1e-6
+    assert score(cosine, words + more, signature) >= base - 1e-6
+    assert score(cosine, words, min(1, signature + more)) >= base - 1e-6
+
+
+def test_a_rare_line_says_more_than_a_common_one() -> None:
+    """A line all of whose names are common is weak even when all of it is asked."""
+    asked = frozenset({"timeout", "nccl", "watchdog", "rare_name", "other_name", "third_name"})
+    idf = {"timeout": 0.1, "nccl": 0.1, "watchdog": 0.1}
+    idf |= {"rare_name": 5.0, "other_name": 5.0, "third_name": 5.0}
+    common, _ = signature_strength(["timeout nccl watchdog"], asked, idf)
+    rare, names = signature_strength(["rare_name other_name third_name"], asked, idf)
+    assert common < 0.05
+    assert rare > 0.5
+    assert names == ("other_name", "rare_name", "third_name")
+
+
+def test_two_names_are_no_log_line() -> None:
+    """A word or two that happen to stand in a line do not match it."""
+    idf = {"alpha_name": 9.0, "beta_name": 9.0}
+    assert signature_strength(["alpha_name beta_name"], frozenset(idf), idf) == (0.0, ())
