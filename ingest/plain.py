@@ -30,13 +30,14 @@ _SENTENCE = re.compile(r"[.。]\s*$|\w [a-z]+ [a-z]+ [a-z]+ [a-z]+ [a-z]+ ")
 def to_markdown(lines: Sequence[str], words: WordLists) -> list[str]:
     """Lines of simple Markdown for the lines of an article saved as text."""
     found = _fence_code(_nest(lines), words)
+    last = max((index for index, line in enumerate(found) if line.strip()), default=0)
     numbered = _has_numbered_sections(found, words)
     result: list[str] = []
     inside = False
     for index, line in enumerate(found):
         if _FENCE.match(line):
             inside = not inside
-        elif not inside and _is_title(found, index, words, numbered=numbered):
+        elif not inside and index < last and _is_title(found, index, words, numbered=numbered):
             line = f"## {bare_title(line)}"  # noqa: PLW2901 - the line as it is written out
         result.append(line)
     return result
@@ -131,8 +132,6 @@ def _is_title(lines: Sequence[str], index: int, words: WordLists, *, numbered: b
     """Whether a line is a section's title: by its words, or by standing alone."""
     line = lines[index]
     if not line.strip() or line.startswith((" ", "#", "- ", "|", ">")):
-        return False
-    if not any(below.strip() for below in lines[index + 1 :]):
         return False
     role = role_of(line, words)
     if _NUMBERED.match(line):

@@ -64,7 +64,7 @@ class CaseFix:
     title: Bilingual
     steps: tuple[Bilingual, ...] = ()
     commands: tuple[str, ...] = ()
-    applies_to: AppliesTo = AppliesTo()
+    applies_to: AppliesTo = field(default_factory=AppliesTo)
     cost: Level = "medium"
     risk: Level = "low"
     caution: Bilingual | None = None

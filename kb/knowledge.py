@@ -25,6 +25,7 @@ YAML_FILES = (
     "patterns.yaml",
     "cues.yaml",
     "facts.yaml",
+    "dump_facts.yaml",
     "advice.yaml",
     "labels.yaml",
     "wording.yaml",
@@ -139,7 +140,8 @@ def read_knowledge(data: Path, *, digest: str = "") -> Knowledge:
         causes=read_yaml(data / "causes.yaml", tuple[Cause, ...]),
         patterns=read_yaml(data / "patterns.yaml", tuple[Pattern, ...]),
         cues=read_yaml(data / "cues.yaml", tuple[Pattern, ...]),
-        facts=read_yaml(data / "facts.yaml", tuple[FactMeaning, ...]),
+        facts=read_yaml(data / "facts.yaml", tuple[FactMeaning, ...])
+        + read_yaml(data / "dump_facts.yaml", tuple[FactMeaning, ...]),
         advice=read_yaml(data / "advice.yaml", tuple[Advice, ...]),
         cases=tuple(cases),
         labels=read_yaml(data / "labels.yaml", dict[str, Bilingual])
@@ -158,9 +160,9 @@ def read_yaml(path: Path, kind: type[T]) -> T:
     import yaml
 
     try:
-        raw: Any = yaml.load(
-            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
+        text = path.read_text(encoding="utf-8")
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where there is one
+        raw: Any = yaml.load(text, Loader=loader)  # noqa: S506 - both are the safe loader
         return msgspec.convert(raw, kind)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}", todo="reinstall the package") from error
@@ -178,7 +180,7 @@ def check_references(knowledge: Knowledge) -> None:
     """
     _unique("causes.yaml", (cause.id for cause in knowledge.causes))
     _unique("patterns.yaml and cues.yaml", (p.id for p in (*knowledge.patterns, *knowledge.cues)))
-    _unique("facts.yaml", (fact.id for fact in knowledge.facts))
+    _unique("facts.yaml and dump_facts.yaml", (fact.id for fact in knowledge.facts))
     _unique("advice.yaml", (advice.id for advice in knowledge.advice))
     _unique("fixes of causes.yaml", (fix.id for cause in knowledge.causes for fix in cause.fixes))
     known = {cause.id for cause in knowledge.causes}

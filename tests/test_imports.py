@@ -51,7 +51,7 @@ def imports_of(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", sorted(ALLOWED))
 def test_packages_import_in_one_direction(package: str, root: Path) -> None:
-    """app → ingest → kb, never back."""
+    """The arrows are app → ingest → kb, never back."""
     wrong = [
         f"{path.relative_to(root)} imports {name}"
         for path in sorted((root / package).rglob("*.py"))

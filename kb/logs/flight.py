@@ -266,6 +266,7 @@ def _finding_facts(table: Table, finding: Finding, entry: Entry | None) -> list[
         only_first = finding.ranks == (0,)
         name = "fr_only_rank0_behind" if only_first else "fr_other_rank_behind"
         facts.append(Fact(name=name, detail=f"rank {named}"))
+        facts.append(Fact(name="fr_host_alive", detail=f"rank {named} left its dump"))
     idle = [rank for rank in finding.ranks if table.pending.get(rank) == ()]
     if idle and finding.fault_type in ("cpu_stall", "straggler"):
         facts.append(Fact(name="fr_no_entries", detail=f"nothing pending on rank {_ranks(idle)}"))

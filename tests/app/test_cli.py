@@ -22,7 +22,7 @@ from kb.settings import Settings
 from kb.types import Diagnosis
 
 if TYPE_CHECKING:
-    from tests.app.conftest import FakeService
+    from tests.app.fakes import FakeService
 
 
 @dataclass(frozen=True)

@@ -38,22 +38,17 @@ def process(home: Path, root: Path) -> Iterator[tuple[subprocess.Popen[str], str
         text=True,
     )
     assert running.stderr is not None
-    address = ""
+    said = ""
     for line in running.stderr:
-        found = re.search(r"answers on (http://\S+) ", line)
-        if found:
-            address = found[1]
+        said += line
+        if "Try:" in line:
             break
-    yield running, address
+    found = re.search(r"answers on (http://\S+) ", said)
+    assert found, said
+    yield running, found[1]
     running.kill()
     running.wait()
     running.stderr.close()
-
-
-def ready(address: str) -> None:
-    """Wait until the server answers; connecting is tried again by the transport."""
-    with httpx.Client(transport=httpx.HTTPTransport(retries=9), timeout=60) as client:
-        assert client.get(f"{address}/readyz").json()["ready"] is True
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -62,7 +57,7 @@ def test_signals_end_it_quietly(
 ) -> None:
     """The printed address answers; either signal ends the server with 0 and no traceback."""
     running, address = process
-    ready(address)
+    assert httpx.get(f"{address}/readyz", timeout=60).json()["ready"] is True
     running.send_signal(number)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0
@@ -76,7 +71,6 @@ def test_log_lines_are_json_with_the_request_id(
     import json
 
     running, address = process
-    ready(address)
     httpx.get(f"{address}/healthz", headers={"x-request-id": "find-me"})
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=60)

@@ -110,7 +110,7 @@ WRONG_LINES = {
     "NCCL_BLOCKING_WAIT": ("deprecated_alias", "TORCH_NCCL_BLOCKING_WAIT=1"),
     "NCCL_ASYNC_ERROR_HANDLING": ("deprecated_alias", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
     "NCCL_IB_DISABLE": ("debug_only", "unset NCCL_IB_DISABLE"),
-    "NCCL_P2P_LEVEL": ("contradicts", "without NCCL_P2P_DISABLE"),
+    "NCCL_P2P_LEVEL": ("contradicts", "unset NCCL_P2P_DISABLE"),
     "NCCL_TIMEOUT": ("no_effect", "--ddp_timeout 3600"),
 }
 BUFFER = "TORCH_NCCL_TRACE_BUFFER_SIZE"
@@ -225,3 +225,11 @@ def test_versions_agree_with_since_and_until(advice: tuple[Advice, ...]) -> None
                 first = item.since.removeprefix("torch>=")
                 last = item.until.removeprefix("torch>=")
                 assert rule.versions in ((f"torch<{first}",), (f"torch>={last}",)), item.id
+
+
+def test_replacements_are_of_no_language(advice: tuple[Advice, ...]) -> None:
+    """A replacement is settings, code or a command, so it reads the same in both languages."""
+    prose = re.compile(r"\b(?:with|without|or|and|alone|both|once|it|the)\b|[\u4e00-\u9fff]")
+    for item in advice:
+        for rule in item.rules:
+            assert not prose.search(rule.replacement), (item.id, rule.replacement)

@@ -38,7 +38,7 @@ log = logging.getLogger("train")
 
 
 def watch() -> None:
-    """Dump the flight recorder and the stacks once any rank has waited half the timeout.
+    """Dump the flight recorder and the stacks once any rank failed or waited half the timeout.
 
     PyTorch does the same for NCCL: the first rank that times out asks all others for a dump. The
     recorder's own stacks are left out: resolving them takes longer than these jobs live.
@@ -415,6 +415,7 @@ def main() -> None:
         JOBS[sys.argv[1]]()
     except Exception:
         if dist.is_initialized():
+            (OUT / "dump_now").touch()
             leave_evidence()
         raise
     if dist.is_initialized():

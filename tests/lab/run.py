@@ -91,7 +91,7 @@ def _script(scenario: Scenario) -> list[str]:
 def _torchrun(scenario: Scenario, folder: Path, env: dict[str, str], log: int) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={WORLD}"]
     command += [f"--master-port={_free_port()}", "--redirects=3", "--tee=3"]
-    command += ["--monitor-interval=1"]  # seconds in which the other ranks leave their dumps
+    command += ["--monitor-interval=5"]  # seconds in which the other ranks leave their dumps
     command += [f"--log-dir={folder / 'ranks'}", *_script(scenario)]
     process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     try:

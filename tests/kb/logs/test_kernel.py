@@ -123,9 +123,9 @@ def test_a_training_log_is_no_kernel_log() -> None:
 
 
 def test_every_fact_has_a_meaning() -> None:
-    """What the data files name, the evidence model weighs (data/facts.yaml)."""
+    """What the data files name, the evidence model weighs (data/dump_facts.yaml)."""
     data = shipped_data()
-    weighed = {row.id for row in read_yaml(data / "facts.yaml", tuple[FactMeaning, ...])}
+    weighed = {row.id for row in read_yaml(data / "dump_facts.yaml", tuple[FactMeaning, ...])}
     named = {row.fact for row in read_yaml(data / "kernel_lines.yaml", tuple[KernelLine, ...])}
     kinds = {f"xid_{row.kind}" for row in xid_table().values()} - {"xid_consequence"}
     assert named | kinds <= weighed

@@ -1,0 +1,249 @@
+"""A service that honours the contract of the real one, for the faces' own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kb.errors import InputError, NotFoundError
+from kb.knowledge import Knowledge
+from kb.types import (
+    DIAGNOSIS_SCHEMA,
+    AnswerCheck,
+    Cause,
+    Diagnosis,
+    DiagnosisStatus,
+    Entry,
+    Filters,
+    Hit,
+    Language,
+    NextStep,
+    SearchResult,
+    SettingWarning,
+    SimilarCase,
+)
+from tests.app.samples import (
+    ENTRIES,
+    ERROR_MARK,
+    TIMEOUT_MARK,
+    make_incident,
+    make_ranked,
+)
+
+
+@dataclass
+class FakeService:
+    """Diagnoses by two marks in the text; everything else as the contract says."""
+
+    knowledge: Knowledge
+    closed: bool = False
+    streamed: int = 0
+    quote: str = ""
+    failure: Exception | None = None
+    ready: bool = True
+    asked: list[dict[str, object]] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """Forget what tests did."""
+        self.closed, self.streamed, self.quote = False, 0, ""
+        self.failure, self.ready = None, True
+        self.asked.clear()
+
+    def diagnose_text(
+        self,
+        text: str,
+        *,
+        language: Language | None = None,
+        top: int | None = None,
+        torch: str | None = None,
+    ) -> Diagnosis:
+        """A diagnosis of pasted text."""
+        self.asked.append({"language": language, "top": top, "torch": torch})
+        if self.failure:
+            raise self.failure
+        if not text.strip():
+            raise InputError("the input is empty", todo="paste the log")
+        lines = text.splitlines()
+        status: DiagnosisStatus = "no_timeout"
+        if TIMEOUT_MARK in text:
+            status = "diagnosed" if ERROR_MARK in text else "unknown"
+        zh = any("\u4e00" <= char <= "\u9fff" for char in text)
+        spoken: Language = language or ("zh" if zh else "en")
+        quote = self.quote or (lines[1] if len(lines) > 1 else lines[0])
+        shares = {"diagnosed": (0.7, 0.1), "unknown": (0.3, 0.2), "no_timeout": ()}[status]
+        ranked = [
+            make_ranked(cause, share, quote, spoken)
+            for cause, share in zip(self.knowledge.causes, shares, strict=False)
+        ]
+        diagnosed = bool(ranked)
+        return Diagnosis(
+            schema=DIAGNOSIS_SCHEMA,
+            status=status,
+            language=spoken,
+            summary="显存不足。" if spoken == "zh" else "Rank 3 ran out of memory.",
+            incident=make_incident(lines),
+            causes=tuple(ranked[:top] if top else ranked),
+            unknown_probability=1 - sum(shares),
+            cases=(
+                SimilarCase(
+                    id="first-case",
+                    project="owner/name",
+                    title="A case like this",
+                    score=0.83,
+                    cause="rank-crash",
+                    url="https://example.org/first-case",
+                    status="confirmed",
+                    why=("same op",),
+                    differs=("other torch",),
+                ),
+            )
+            if diagnosed
+            else (),
+            warnings=(
+                SettingWarning(
+                    setting="NCCL_TIMEOUT",
+                    verdict="no_effect",
+                    explanation="read by nobody",
+                    source="https://example.org/nccl",
+                    line=1,
+                ),
+            )
+            if diagnosed
+            else (),
+            next=(NextStep(command="py-spy dump --pid 1", why="where rank 3 stands"),),
+            best_check=AnswerCheck(command="dmesg -T", tells="which", outcomes=())
+            if diagnosed
+            else None,
+            took_ms=12.5,
+        )
+
+    def diagnose_paths(
+        self,
+        paths: Sequence[Path],
+        *,
+        dumps: Sequence[Path] = (),
+        language: Language | None = None,
+        top: int | None = None,
+        torch: str | None = None,
+    ) -> Diagnosis:
+        """A diagnosis of files."""
+        texts = []
+        for path in (*paths, *dumps):
+            if not path.exists():
+                raise InputError(f"{path} does not exist", todo="check the path")
+            if path.is_file():
+                texts.append(path.read_text(encoding="utf-8", errors="replace"))
+        return self.diagnose_text("\n".join(texts), language=language, top=top, torch=torch)
+
+    def diagnose_stream(
+        self,
+        chunks: Iterable[bytes],
+        *,
+        name: str = "",
+        language: Language | None = None,
+        top: int | None = None,
+        torch: str | None = None,
+    ) -> Diagnosis:
+        """A diagnosis of a stream, whose bytes are counted."""
+        head = b""
+        for chunk in chunks:
+            self.streamed += len(chunk)
+            head = (head + chunk)[: 1 << 20]
+        return self.diagnose_text(
+            head.decode("utf-8", "replace"), language=language, top=top, torch=torch
+        )
+
+    def search(
+        self,
+        query: str,
+        *,
+        filters: Filters = Filters(),  # noqa: B008 - a frozen value
+        limit: int = 10,
+        language: Language | None = None,
+    ) -> SearchResult:
+        """All entries that pass the filters."""
+        found = self._passing(filters)[:limit]
+        return SearchResult(
+            query=query,
+            hits=tuple(
+                Hit(
+                    entry_id=entry.id,
+                    kind=entry.kind,
+                    title=entry.title,
+                    project=entry.project,
+                    url=entry.url,
+                    status=entry.status,
+                    cause=entry.causes[0].id,
+                    score=0.9 - 0.1 * place,
+                    chunk_id=f"{entry.id}#0",
+                    snippet="it hung",
+                )
+                for place, entry in enumerate(found)
+            ),
+            similar_enough="nothing" not in query,
+            facets={"kinds": {"case": 2, "thread": 1}},
+            took_ms=1.0,
+        )
+
+    def _passing(self, filters: Filters) -> list[Entry]:
+        return [
+            entry
+            for entry in ENTRIES
+            if (not filters.kinds or entry.kind in filters.kinds)
+            and (not filters.causes or entry.causes[0].id in filters.causes)
+        ]
+
+    def entry(self, identifier: str) -> Entry:
+        """One entry."""
+        for entry in ENTRIES:
+            if entry.id == identifier:
+                return entry
+        raise NotFoundError(f"no entry {identifier!r}", todo="search for it")
+
+    def entries(
+        self,
+        *,
+        filters: Filters = Filters(),  # noqa: B008 - a frozen value
+        limit: int = 50,
+        offset: int = 0,
+    ) -> tuple[Entry, ...]:
+        """A page of entries."""
+        return tuple(self._passing(filters)[offset : offset + limit])
+
+    def causes(self) -> tuple[Cause, ...]:
+        """All causes."""
+        return self.knowledge.causes
+
+    def lint(
+        self, text: str, *, language: Language | None = None, torch: str | None = None
+    ) -> tuple[SettingWarning, ...]:
+        """A warning where the text names NCCL_TIMEOUT."""
+        if "NCCL_TIMEOUT" not in text:
+            return ()
+        return (
+            SettingWarning(
+                setting="NCCL_TIMEOUT",
+                verdict="no_effect",
+                explanation="没人读它" if language == "zh" else "read by nobody",
+                source="https://example.org/nccl",
+            ),
+        )
+
+    def health(self) -> object:
+        """As `ready` says."""
+
+        @dataclass(frozen=True)
+        class Health:
+            """What the real one gives."""
+
+            ready: bool = self.ready
+            problems: tuple[str, ...] = () if self.ready else ("the index is missing",)
+            entries: int = 3
+            cases: int = 2
+
+        return Health()
+
+    def close(self) -> None:
+        """Remember that it happened."""
+        self.closed = True

@@ -1,0 +1,179 @@
+"""Tests of kb/logs/evidence.py: mixed folders, and what merging changes in an incident."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kb.errors import InputError
+from kb.logs.evidence import Evidence, merge_into, read_evidence
+from kb.types import Bilingual, Culprit, Fact, FirstError, Incident, LogReading, RankState
+from tests.kb.logs.test_flight import FIRST, dump, entry
+from tests.kb.logs.test_ras import DEAD
+from tests.kb.logs.test_stacks import PLACES, elsewhere, waiting
+
+OOM_KILL = "[84512.391845] Out of memory: Killed process 48213 (python) total-vm:1kB\n"
+WORDS = Bilingual(zh="日志所说", en="as the log says")
+
+
+def write_job(folder: Path, *, behind: int = 3, odd: dict[int, int] | None = None) -> Path:
+    """Dumps of four ranks; `behind` has not come, `odd` gives sizes by rank."""
+    for rank in range(4):
+        last = [] if rank == behind else [entry(2, 3, size=(odd or {}).get(rank, 1024))]
+        (folder / f"nccl_trace_rank_{rank}").write_text(json.dumps(dump([*FIRST, *last])))
+    return folder
+
+
+def names(incident: Incident) -> set[str]:
+    """Names of the facts."""
+    return {fact.name for fact in incident.facts}
+
+
+def ranks(incident: Incident) -> list[int]:
+    """Culprit ranks."""
+    return [culprit.rank for culprit in incident.culprit_ranks]
+
+
+def mixed(folder: Path) -> Evidence:
+    """A folder with one of everything, in sub-folders too."""
+    write_job(folder)
+    (folder / "stacks").mkdir()
+    for rank in (0, 1, 2):
+        (folder / "stacks" / f"r{rank}.txt").write_text(waiting(rank))
+    (folder / "stacks" / "r3.txt").write_text(elsewhere(3, PLACES["data"]))
+    (folder / "dmesg.txt").write_text(OOM_KILL)
+    (folder / "ras.txt").write_text(DEAD)
+    (folder / "train.log").write_text("step 1 loss 2.0\n")
+    (folder / "core.bin").write_bytes(bytes(100))
+    return read_evidence([folder])
+
+
+def test_files_are_told_by_content(tmp_path: Path) -> None:
+    """Each kind is read whatever its name; logs and binaries are left alone and named."""
+    evidence = mixed(tmp_path)
+    assert evidence.dumps is not None
+    assert evidence.dumps.present == (0, 1, 2, 3)
+    assert [reading.kind for reading in evidence.readings] == ["kernel", "ras", "stacks"]
+    assert sorted(evidence.ignored) == ["core.bin", "train.log"]
+    assert evidence.problems == ()
+
+
+def test_an_empty_incident_is_filled(tmp_path: Path) -> None:
+    """Without a log the dumps alone give op, number, ranks, culprit and fault type."""
+    incident = merge_into(Incident(), read_evidence([write_job(tmp_path)]))
+    assert (incident.backend, incident.op, incident.seq) == ("nccl", "all_reduce", 3)
+    assert (incident.numel_in, incident.timeout_ms, incident.world_size) == (1024, 600_000, 4)
+    assert (incident.ranks_reporting, incident.ranks_silent) == ((0, 1, 2), (3,))
+    assert (incident.fault_type, ranks(incident)) == ("cpu_stall", [3])
+    assert incident.has_timeout
+    assert incident.versions == {"flight_recorder": "2.10", "nccl": "2.27.3"}
+
+
+def test_what_the_log_says_stays(tmp_path: Path) -> None:
+    """Values of the log are kept; gaps in its rank table are filled."""
+    log = Incident(
+        backend="nccl",
+        op="ALLREDUCE",
+        seq=77,
+        ranks=(RankState(rank=0, last_op="ALLREDUCE", line=5),),
+        facts=(Fact(name="tiny_numel", line=5),),
+        versions={"nccl": "2.20"},
+    )
+    incident = merge_into(log, mixed(tmp_path))
+    assert (incident.op, incident.seq) == ("ALLREDUCE", 77)
+    assert incident.versions["nccl"] == "2.20"
+    assert incident.facts[0] == log.facts[0]
+    assert {"fr_behind", "stack_in_data", "kernel_oom_kill", "ras_dead"} <= names(incident)
+    assert all(fact.line == 0 for fact in incident.facts[1:])
+    first = incident.ranks[0]
+    assert (first.last_op, first.line, first.last_enqueued) == ("ALLREDUCE", 5, 3)
+    assert merge_into(log, mixed_again(tmp_path)) == incident
+
+
+def mixed_again(folder: Path) -> Evidence:
+    """The same folder read once more: the result does not depend on the call."""
+    return read_evidence([folder])
+
+
+def test_a_rank_that_broke_in_the_log_outranks_the_dumps(tmp_path: Path) -> None:
+    """An error of its own is stronger than who waits for whom."""
+    log = Incident(
+        culprit_ranks=(Culprit(rank=1, reason=WORDS, line=9),),
+        first_error=FirstError(rank=1, line=9, kind="exception", text="KeyError"),
+    )
+    incident = merge_into(log, read_evidence([write_job(tmp_path)]))
+    assert incident.culprit_ranks == log.culprit_ranks
+
+
+def test_a_proven_mismatch_outranks_the_rank_that_broke(tmp_path: Path) -> None:
+    """The rank that reads the wrong size breaks; the one that sent it is at fault."""
+    log = Incident(
+        culprit_ranks=(Culprit(rank=1, reason=WORDS, line=9),),
+        first_error=FirstError(rank=1, line=9, kind="enforce", text="op.preamble.length"),
+    )
+    evidence = read_evidence([write_job(tmp_path, behind=-1, odd={2: 7})])
+    incident = merge_into(log, evidence)
+    assert (ranks(incident), incident.fault_type) == ([2], "mismatch")
+
+
+def test_the_dumps_outrank_guesses_of_the_log(tmp_path: Path) -> None:
+    """Ranks the log only calls silent give way to the recorder's, which stand on no line."""
+    log = Incident(culprit_ranks=(Culprit(rank=0, reason=WORDS, line=4),))
+    incident = merge_into(log, read_evidence([write_job(tmp_path)]))
+    assert [(c.rank, c.line) for c in incident.culprit_ranks] == [(3, 0)]
+
+
+def test_a_missing_dump_is_no_proof_while_other_ranks_are_unaccounted_for(tmp_path: Path) -> None:
+    """The log knows six ranks, the dumps four: the absent one may be any of three."""
+    write_job(tmp_path, behind=-1)
+    (tmp_path / "nccl_trace_rank_2").unlink()
+    evidence = read_evidence([tmp_path])
+    assert ranks(merge_into(Incident(), evidence)) == [2]
+    assert ranks(merge_into(Incident(world_size=6), evidence)) == []
+
+
+def test_stacks_alone_name_the_odd_rank(tmp_path: Path) -> None:
+    """Without dumps the stacks' odd rank is the culprit."""
+    for rank in (0, 1, 2):
+        (tmp_path / f"{rank}.txt").write_text(waiting(rank))
+    (tmp_path / "3.txt").write_text(elsewhere(3, PLACES["save"]))
+    incident = merge_into(Incident(), read_evidence([tmp_path]))
+    assert ranks(incident) == [3]
+    assert [state.state for state in incident.ranks] == ["collective"] * 3 + ["save"]
+
+
+def test_a_reading_keeps_everything_else(tmp_path: Path) -> None:
+    """Merging into a log's reading changes its incident only."""
+    reading = LogReading(incident=Incident(), events=(), description="it hangs", excerpt="x")
+    evidence = read_evidence([write_job(tmp_path)])
+    merged = merge_into(reading, evidence)
+    assert merged.incident == merge_into(reading.incident, evidence)
+    assert (merged.description, merged.excerpt) == ("it hangs", "x")
+
+
+def test_secrets_do_not_come_through(tmp_path: Path) -> None:
+    """Evidence is redacted like a log before anything is quoted."""
+    token = "hf_" + "a1B2" * 9
+    line = OOM_KILL.replace("(python)", f"(python --token={token})")
+    (tmp_path / "dmesg.txt").write_text(line)
+    incident = merge_into(Incident(), read_evidence([tmp_path]))
+    assert names(incident) == {"kernel_oom_kill"}
+    assert token not in repr(incident)
+
+
+@pytest.mark.parametrize("what", ["nothing", "no-such-path", "only-logs", "hostile"])
+def test_nothing_usable_is_an_error_with_a_next_step(what: str, tmp_path: Path) -> None:
+    """The message says why, and what to pass instead."""
+    path = tmp_path / "missing" if what == "no-such-path" else tmp_path
+    if what == "only-logs":
+        (tmp_path / "train.log").write_text("step 1\n")
+    if what == "hostile":
+        (tmp_path / "dump_3").write_bytes(b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.")
+    with pytest.raises(InputError) as caught:
+        read_evidence([path])
+    assert caught.value.todo
+    if what == "hostile":
+        assert "dump_3" in str(caught.value)
+        assert "os system" in str(caught.value)
