@@ -54,7 +54,8 @@ def _cause(cause: CauseView, number: int, words: Words) -> list[str]:
     blocks = [f"{title} ({md_code(cause.id)}, {md_text(cause.band)})"]
     if cause.evidence:
         blocks.append(f"**{words('heading.evidence')}**")
-        blocks.append("\n".join(_evidence(item, words) for item in cause.evidence))
+        told: set[str] = set()
+        blocks.append("\n".join(_evidence(item, words, told) for item in cause.evidence))
     if cause.fixes:
         blocks.append(f"**{words('heading.fixes')}**")
         blocks += [_fix(fix, words) for fix in cause.fixes]
@@ -64,9 +65,12 @@ def _cause(cause: CauseView, number: int, words: Words) -> list[str]:
     return blocks
 
 
-def _evidence(item: EvidenceView, words: Words) -> str:
+def _evidence(item: EvidenceView, words: Words, told: set[str]) -> str:
+    """One reason; its quote is left out where it is among those `told`, and joins them."""
     sign = f"({words('word.against')}) " if item.against else ""
-    parts = [md_text(item.where), md_code(item.quote), md_text(item.reason)]
+    quote = "" if item.quote in told else md_code(item.quote)
+    told.add(item.quote)
+    parts = [md_text(item.where), quote, md_text(item.reason)]
     if item.url:
         parts.append(md_link(words("word.source"), item.url))
     return f"- {sign}" + " · ".join(part for part in parts if part)

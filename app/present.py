@@ -255,8 +255,8 @@ def _cause(cause: RankedCause, words: Words) -> CauseView:
 def _evidence(item: Evidence, words: Words) -> EvidenceView:
     url = safe_url(item.source)
     where = words("word.line", line=item.line) if item.line else words.term("source", item.kind)
-    if item.kind == "case" and item.source and not url:
-        where = f"{words.term('source', 'case')} {plain(item.source)}"
+    if item.kind == "case" and not url and item.source not in item.reason:
+        where = f"{where} {plain(item.source)}"
     return EvidenceView(
         where=where,
         quote=plain(item.quote),

@@ -146,21 +146,10 @@ def _meta(front: str, name: str) -> CaseMeta:
 def _sections(body: str, name: str) -> tuple[Section, ...]:
     sections: list[Section] = []
     for language in cast("tuple[Language, ...]", ("zh", "en")):
-        part = re.search(
-            rf"^# {language}\s*$(.*?)(?=^# (?:zh|en)\s*$|\Z)", body, re.MULTILINE | re.DOTALL
-        )
+        part = re.search(rf"^# {language}\s*$(.*?)(?=^# |\Z)", body, re.MULTILINE | re.DOTALL)
         if part is None:
             raise DataError(f"{name}: no '# {language}' part", todo="write both languages")
-        roles = SECTION_ROLES[language]
-        pieces = re.split(r"^## +(.+?)\s*$", part[1], flags=re.MULTILINE)
-        for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
-            if title not in roles:
-                known = ", ".join(roles)
-                raise DataError(f"{name}: unknown section '## {title}'", todo=f"use: {known}")
-            if text.strip():
-                sections.append(
-                    Section(role=roles[title], title=title, text=text.strip(), language=language)
-                )
+        sections += _language_sections(part[1], language, name)
     for language, roles in SECTION_ROLES.items():
         there = {section.role for section in sections if section.language == language}
         for title, role in roles.items():
@@ -171,6 +160,21 @@ def _sections(body: str, name: str) -> tuple[Section, ...]:
     }:
         raise DataError(f"{name}: zh and en have different sections", todo="make them twins")
     return tuple(sections)
+
+
+def _language_sections(text: str, language: Language, name: str) -> list[Section]:
+    roles = SECTION_ROLES[language]
+    pieces = re.split(r"^## +(.+?)\s*$", text, flags=re.MULTILINE)
+    sections: list[Section] = []
+    for title, content in zip(pieces[1::2], pieces[2::2], strict=True):
+        if title not in roles:
+            known = ", ".join(roles)
+            raise DataError(f"{name}: unknown section '## {title}'", todo=f"use: {known}")
+        if content.strip():
+            sections.append(
+                Section(role=roles[title], title=title, text=content.strip(), language=language)
+            )
+    return sections
 
 
 def _entry(meta: CaseMeta, sections: tuple[Section, ...], *, digest: str, name: str) -> Entry:

@@ -6,11 +6,18 @@ import http
 
 import structlog
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.api.parts import json_response, parts_of
 from app.schemas import Alive, HealthReport
 
 router = APIRouter(tags=["operation"])
+
+
+@router.get("/", include_in_schema=False)
+async def front_door() -> RedirectResponse:
+    """Who opens the address in a browser gets the documentation."""
+    return RedirectResponse("docs")
 
 
 @router.get("/healthz", summary="Is the process alive?", response_model=Alive)

@@ -32,6 +32,29 @@ _ADVISED = re.compile(
 )
 
 
+class Expressions:
+    """Expressions for `re`, compiled when first needed: compiling all takes a tenth of a second."""
+
+    def __init__(self) -> None:
+        self._regexes: dict[str, re.Pattern[str]] = {}
+        self._captures: dict[str, re.Pattern[str] | None] = {}
+
+    def regex(self, pattern: Pattern) -> re.Pattern[str]:
+        """What finds the pattern in a line's text."""
+        found = self._regexes.get(pattern.id)
+        if found is None:
+            found = self._regexes[pattern.id] = re.compile(pattern.regex, regex_flags(pattern))
+        return found
+
+    def capture(self, pattern: Pattern) -> re.Pattern[str] | None:
+        """What takes the fields out of a line, or None."""
+        if pattern.id not in self._captures:
+            flags = re.IGNORECASE if pattern.ignore_case else 0
+            text = pattern.capture
+            self._captures[pattern.id] = re.compile(text, flags) if text else None
+        return self._captures[pattern.id]
+
+
 @dataclass(slots=True)
 class _Kept:
     """An event with its count and the last line it stood on."""
@@ -47,11 +70,9 @@ class Tally:
 
     patterns: Sequence[Pattern]
     noise: Scanner
+    expressions: Expressions
     redactions: int = 0
     total: int = 0
-    _captures: list[re.Pattern[str] | None] = field(default_factory=list)
-    _expressions: list[re.Pattern[str]] = field(default_factory=list)
-    _noise: list[re.Pattern[str]] = field(default_factory=list)
     _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
     _done: list[_Kept] = field(default_factory=list)
     _seen: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -59,14 +80,6 @@ class Tally:
     _skipped: dict[tuple[str, int], int] = field(default_factory=dict)
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._noise = [re.compile(p.regex, regex_flags(p)) for p in self.noise.patterns]
-        self._expressions = [re.compile(p.regex, regex_flags(p)) for p in self.patterns]
-        self._captures = [
-            re.compile(p.capture, re.IGNORECASE if p.ignore_case else 0) if p.capture else None
-            for p in self.patterns
-        ]
 
     def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> None:
         """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`."""
@@ -112,7 +125,7 @@ class Tally:
         text = decode(raw)
         if self._is_noise(number, raw, text):
             return
-        capture = self._captures[number]
+        capture = self.expressions.capture(pattern)
         if capture is None:
             yield self._event(pattern, text, 0, {}, line, file, rank)
             return
@@ -133,15 +146,15 @@ class Tally:
         """Whether advice or chatter stands in front of the hit on its line."""
         pattern = self.patterns[number]
         if pattern.event == "setting":
-            match = self._expressions[number].search(text)
+            match = self.expressions.regex(pattern).search(text)
             return bool(match and _ADVISED.search(text[: match.start()]))
         if pattern.kind not in ("root", "timeout", "cascade"):
             return False
-        found = {place for place, _ in self.noise.scan(raw)}
-        starts = [m.start() for place in found if (m := self._noise[place].search(text))]
+        found = [self.noise.patterns[place] for place in {n for n, _ in self.noise.scan(raw)}]
+        starts = [m.start() for p in found if (m := self.expressions.regex(p).search(text))]
         if not starts:
             return False
-        hit = self._expressions[number].search(text)
+        hit = self.expressions.regex(pattern).search(text)
         return hit is None or min(starts) < hit.start()
 
     def _event(

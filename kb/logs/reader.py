@@ -10,7 +10,7 @@ from pathlib import Path
 from kb.errors import InputError
 from kb.logs import excerpt, prose, words
 from kb.logs.blocks import Block, blocks
-from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Tally
+from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally
 from kb.logs.incident import build_incident
 from kb.logs.prefix import file_ranks
 from kb.logs.redact import redact
@@ -53,11 +53,12 @@ class LogReader:
         self, patterns: Sequence[Pattern], *, cache: Path | None, max_line: int = 64 * 1024
     ) -> None:
         noise = [p for p in patterns if p.kind == "noise" and p.scope != "text"]
-        self._noise = Scanner(noise, once_a_block=False, cache=cache)
+        self._expressions = Expressions()
+        self._noise = Scanner(noise, once_a_block=False, cache=cache, name="scan-noise")
         chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
         self.patterns = tuple(chosen)
-        self._full = Scanner(chosen, once_a_block=False, cache=cache)
-        self._main = Scanner(chosen, once_a_block=True, cache=cache)
+        self._full = Scanner(chosen, once_a_block=False, cache=cache, name="scan-full")
+        self._main = Scanner(chosen, once_a_block=True, cache=cache, name="scan-main")
         self._window = min(WINDOW, max_line)
         self._means = meanings(chosen)
 
@@ -87,7 +88,7 @@ class LogReader:
         return self._read([from_stream(chunks)])
 
     def _read(self, sources: Sequence[Source], needed: frozenset[str] | None = None) -> LogReading:
-        state = _Pass(Tally(self.patterns, self._noise))
+        state = _Pass(Tally(self.patterns, self._noise, self._expressions))
         refused: list[InputError] = []
         several = len(sources) > 1
         for source in sources:

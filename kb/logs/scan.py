@@ -40,14 +40,21 @@ def compile_re(pattern: Pattern) -> re.Pattern[bytes]:
 class Scanner:
     """All patterns as one hyperscan database; numbers are places in `patterns`.
 
-    Not for use by two threads at once: each needs a scanner of its own.
+    Not for use by two threads at once: each needs a scanner of its own. `name` is that of its
+    cache file; files of the same name from earlier patterns are removed when it is written.
     """
 
     def __init__(
-        self, patterns: Sequence[Pattern], *, once_a_block: bool, cache: Path | None = None
+        self,
+        patterns: Sequence[Pattern],
+        *,
+        once_a_block: bool,
+        cache: Path | None = None,
+        name: str = "scan",
     ) -> None:
         self.patterns = tuple(patterns)
         self._once = once_a_block
+        self._name = name
         self._numbers = [
             number
             for number, pattern in enumerate(self.patterns)
@@ -79,7 +86,7 @@ class Scanner:
         if cache is None:
             return self._compile()
         digest = self._digest()
-        kept = cache / f"scan-{digest[:16]}.hsdb"
+        kept = cache / f"{self._name}-{digest[:16]}.hsdb"
         database = _read(kept)
         if database is None:
             database = self._compile()
@@ -150,10 +157,13 @@ def _write(kept: Path, database: Any) -> None:  # noqa: ANN401 - hyperscan is un
     import hyperscan
 
     content = hyperscan.dumpb(database)
-    kept.parent.mkdir(parents=True, exist_ok=True)
     aside = kept.with_name(f"{kept.name}.{os.getpid()}")
     try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
         aside.write_bytes(hashlib.sha256(content).digest() + content)
         aside.replace(kept)
+        for other in kept.parent.glob(f"{kept.name.rpartition('-')[0]}-*.hsdb"):
+            if other != kept:
+                other.unlink(missing_ok=True)
     except OSError:
         aside.unlink(missing_ok=True)  # a full or read-only disk costs the cache, not the answer

@@ -156,6 +156,47 @@ def test_commands_are_copied_whole(diagnosis: Diagnosis, labels: Labels) -> None
     assert command in text
 
 
+def test_a_quote_is_shown_once(diagnosis: Diagnosis, labels: Labels) -> None:
+    """A line that is the first error and evidence of two causes is not repeated; reasons are."""
+    quote = "torch.OutOfMemoryError: CUDA out of memory."
+    text = text_of(diagnosis, labels)
+    assert text.count(quote) == 1
+    assert text.count("+ line 2 · first") == 2
+    twice = replace(
+        diagnosis.causes[0], evidence=(*diagnosis.causes[0].evidence, *diagnosis.causes[0].evidence)
+    )
+    markdown = markdown_of(replace(diagnosis, causes=(twice,)), labels)
+    assert markdown.count(f"`{quote}") == 1
+
+
+def test_hardly_possible_causes_take_one_line(diagnosis: Diagnosis, labels: Labels) -> None:
+    """Causes below 5 % are named without evidence and fixes, unless all is asked for."""
+    faint = replace(diagnosis.causes[1], probability=0.01)
+    answer = replace(diagnosis, causes=(diagnosis.causes[0], faint))
+    lines = text_of(answer, labels).splitlines()
+    at = lines.index("2.  1%  Ranks issued other collectives  [collective-mismatch, unlikely]")
+    assert lines[at + 1] == "    something else, or unknown: 20%"
+    assert text_of(answer, labels, full=True).count("Use less memory") == 2
+
+
+@pytest.mark.parametrize(
+    ("why", "shown"),
+    [
+        (("op:ALLREDUCE", "term:timing", "same op"), "same op, ALLREDUCE"),
+        (("op:ALLREDUCE", "same collective ALLREDUCE"), "same collective ALLREDUCE"),
+        (("term:timing", "term:seq", "language:cross"), "timing, seq"),
+        (("language:same",), None),
+    ],
+)
+def test_likenesses_are_said_by_worth(
+    diagnosis: Diagnosis, labels: Labels, why: tuple[str, ...], shown: str | None
+) -> None:
+    """Sentences first, then ops and signature; bare words only where there is nothing else."""
+    case = replace(diagnosis.cases[0], why=why, differs=())
+    (seen,) = present(replace(diagnosis, cases=(case,)), labels).cases
+    assert seen.notes == ((f"alike: {shown}",) if shown else ())
+
+
 def test_unknown_and_no_timeout_are_answers(
     service: Service, labels: Labels, undecided_log: str
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
-from mutate import mutate  # noqa: E402 - a helper beside the tests
+from tests.kb.logs.mutate import mutate
 
 from kb.errors import InputError
 from kb.knowledge import read_yaml
@@ -76,9 +74,7 @@ def test_line_ends_do_not_matter(reader: LogReader, log: str) -> None:
 
 @SLOW
 @given(order=st.permutations(range(8)), seed=st.integers(0, 2**32))
-def test_order_of_ranks_does_not_matter(
-    reader: LogReader, order: list[int], seed: int
-) -> None:
+def test_order_of_ranks_does_not_matter(reader: LogReader, order: list[int], seed: int) -> None:
     """Ranks print in any order and in between each other; within a rank the order stays."""
     rng = random.Random(seed)
     queues = {rank: report(rank, 120) for rank in order if rank != 5}
@@ -98,9 +94,7 @@ def test_order_of_ranks_does_not_matter(
 
 @SLOW
 @given(cut=st.integers(0, 300), tail=st.integers(0, 300))
-def test_truncated_ends_keep_what_stands_between(
-    reader: LogReader, cut: int, tail: int
-) -> None:
+def test_truncated_ends_keep_what_stands_between(reader: LogReader, cut: int, tail: int) -> None:
     """Cutting inside lines in front of and behind the reports changes no fact."""
     before = "INFO trainer: epoch 3 of 10, everything fine so far\n" * 7
     after = "INFO launcher: waiting for processes to leave the pool\n" * 7
