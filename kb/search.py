@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
 POOL_PER_HIT = 10  # so that the entries asked for are among them
 POOL_GROWTH = 4  # the next try's pool where they were not
-MAX_TERMS = 128  # words asked for, the rarest ones; with 48 the MRR falls by .03
+MAX_TERMS = 96  # words asked for, the rarest; 48 lower the MRR by .03, 200 do not raise it
 REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
 SIGNATURE_POOL = 40  # entries whose signature is compared; reading one costs 20 microseconds
 LIMIT_MAX = 1000  # hits a question may ask for

@@ -135,10 +135,12 @@ class Service:
 
     def read_paths(self, paths: Sequence[Path], *, dumps: Sequence[Path] = ()) -> LogReading:
         """Read logs and dumps into one reading."""
+        reading = self.reader.read_paths(paths) if paths else _empty_reading()
+        if not dumps:
+            return reading
         from kb.logs.evidence import merge_into, read_evidence
 
-        reading = self.reader.read_paths(paths) if paths else _empty_reading()
-        return merge_into(reading, read_evidence(dumps)) if dumps else reading
+        return merge_into(reading, read_evidence(dumps))
 
     def answer(
         self,
@@ -172,7 +174,9 @@ class Service:
         query = query_text(reading)
         if not query:
             return NOTHING_FOUND
-        return self.searcher.search(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
+        filters = search_filters(exclude)
+        found = self.searcher.search(query, filters=filters, limit=SIMILAR_SOUGHT)
+        return self.engine.nearer(reading, found, self.entries_of(found))
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None

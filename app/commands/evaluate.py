@@ -98,22 +98,24 @@ def _retrieval(service: Service, threads: Path) -> Figures:
 
 def _diagnosis(service: Service, threads: Path) -> Figures:
     """Held-out quality of the ranking of causes."""
-    from kb.evaluation.diagnosis import case_samples, cross_validate, quality, samples_of
+    from kb.evaluation.diagnosis import cross_validate
     from kb.evaluation.incidents import load_incidents
+    from kb.evaluation.metrics import quality
+    from kb.evaluation.samples import case_samples, samples_of
     from kb.types import UNKNOWN
 
     incidents = load_incidents(threads)
     causes = [cause.id for cause in service.causes() if cause.id != UNKNOWN]
     samples = samples_of(incidents, service)
-    found = quality(cross_validate(incidents, samples, causes, case_samples(service)))
+    found = quality(cross_validate(incidents, samples, causes, case_samples(service, incidents)))
     return {
         "diagnosis, held out": {
             "first is right": str(found.top1),
             "first is right or as good": str(found.top1_also),
             "right among three": str(found.top3),
-            "first is right, per cause": f"{found.macro_top1:.3f}",
-            "right among three, per cause": f"{found.macro_top3:.3f}",
-            "calibration error": f"{found.calibration_error:.3f}",
-            "first is right, surest 80%": f"{found.top1_at_80:.3f}",
+            "first is right, per cause": str(found.macro_top1),
+            "right among three, per cause": str(found.macro_top3),
+            "calibration error": str(found.calibration_error),
+            "first is right, surest 80%": str(found.top1_at_80),
         }
     }

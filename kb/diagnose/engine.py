@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kb.diagnose.cues import CueReader
 from kb.diagnose.kinship import Kin
@@ -21,7 +21,8 @@ QUERY_CHARS = 6000
 UNSURE_CHARS = 600  # of lines that may be words, searched with when none surely are
 # Patterns of these kinds mean that distributed communication failed, whatever the words say.
 TROUBLE_KINDS = ("timeout", "cascade")
-HANG_EVENT = "hang"  # event of the cues that say a job hangs or times out
+# Events of cues that together make a description one of a timeout or of failed communication.
+REPORT_EVENTS = (frozenset({"hang"}), frozenset({"distributed", "failure"}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +55,18 @@ class Engine:
             *cue_signals(hits),
         )
 
+    def nearer(
+        self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
+    ) -> SearchResult:
+        """The search result with cases of a named project moved up."""
+        hits = self._kin.nearer(found.hits, entries, _said(reading))
+        return replace(found, hits=hits)
+
     def kin(
         self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
     ) -> list[Signal]:
         """The signal that a case of the same project met the same error, if one did."""
-        return self._kin.signals(found.hits, entries, f"{reading.words}\n{reading.excerpt}")
+        return self._kin.signals(found.hits, entries, _said(reading))
 
     def votes(self, found: SearchResult, entries: Mapping[str, Entry]) -> dict[str, float]:
         """Share of votes per cause among the similar entries."""
@@ -90,12 +98,19 @@ class Engine:
         """Whether the input speaks of a timeout, a hang or failed communication at all."""
         if reading.incident.has_timeout:
             return True
+        if any(event.kind in TROUBLE_KINDS for event in reading.events):
+            return True
         patterns = self._knowledge.pattern_by_id
-        for signal in signals:
-            pattern = patterns.get(signal.reason_id)
-            if pattern is not None and not signal.denied and pattern.event == HANG_EVENT:
-                return True
-        return any(event.kind in TROUBLE_KINDS for event in reading.events)
+        said = {
+            pattern.event
+            for signal in signals
+            if not signal.denied and (pattern := patterns.get(signal.reason_id))
+        }
+        return any(events <= said for events in REPORT_EVENTS)
+
+
+def _said(reading: LogReading) -> str:
+    return f"{reading.words}\n{reading.excerpt}"
 
 
 def query_text(reading: LogReading) -> str:

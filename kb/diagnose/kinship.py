@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kb.diagnose.signals import Signal
 from kb.types import Entry, Hit
@@ -18,12 +19,13 @@ from kb.types import Entry, Hit
 KIN_SIGNAL = "case:kin"
 NEAREST = 3  # hits among which kin is sought: further down the likeness is weak
 NAMED = 0.8  # nats for a project that only one case is about
+PROJECT_SHARE = 0.5  # of the unlikeness that naming the project takes away
 SAME_OP = 1.2
 SAME_SIZE = 2.0  # the same NumelIn and NumelOut, unless both are those of a barrier
 STANDING = {"confirmed": 1.0, "reported": 0.9, "unverified": 0.75, "contradicted": 0.0}
 MIN_NAME = 3  # letters of a project's name: shorter ones are words
 BARRIER_NUMEL = ("1", "1")
-_SIZES = re.compile(r"NumelIn=(\d+), NumelOut=(\d+)")
+_SIZES = re.compile(r"NumelIn=(\d+)[,\s]{1,3}NumelOut=(\d+)")
 
 
 class Kin:
@@ -35,6 +37,26 @@ class Kin:
         most = math.log(max(len(cases), 2))
         self._rarity = {name: 1 - math.log(count) / most for name, count in counts.items()}
 
+    def nearer(
+        self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str
+    ) -> tuple[Hit, ...]:
+        """Hits with the named project's cases moved up, best first, ties by id.
+
+        Naming the project closes PROJECT_SHARE of what the text leaves open, times its rarity.
+        """
+        folded = _fold(text)
+        moved = []
+        for hit in hits:
+            rarity = self._named(entries[hit.entry_id], folded) if hit.entry_id in entries else 0.0
+            gain = (1 - hit.score) * PROJECT_SHARE * rarity
+            moved.append(replace(hit, score=hit.score + gain) if gain else hit)
+        return tuple(sorted(moved, key=lambda hit: (-hit.score, hit.entry_id)))
+
+    def _named(self, entry: Entry, folded: str) -> float:
+        """Rarity of the rarest name of the entry that stands in the folded text, or 0."""
+        names = (name for name in self._names.get(entry.id, ()) if f" {name} " in folded)
+        return max((self._rarity[name] for name in names), default=0.0)
+
     def signals(self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str) -> list[Signal]:
         """The strongest kin among the nearest hits, as at most one signal."""
         folded = _fold(text)
@@ -43,8 +65,7 @@ class Kin:
             entry = entries.get(hit.entry_id)
             if entry is None or not entry.causes:
                 continue
-            named = [name for name in self._names.get(entry.id, ()) if f" {name} " in folded]
-            rarity = max((self._rarity[name] for name in named), default=0.0)
+            rarity = self._named(entry, folded)
             if rarity:
                 nats = _nats(entry, rarity, text) * hit.score
                 found.append((nats, entry.id))

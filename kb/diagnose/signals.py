@@ -72,18 +72,18 @@ def event_signals(events: Sequence[Event], patterns: Mapping[str, Pattern]) -> l
 
 
 def fact_signals(facts: Sequence[Fact], meanings: Mapping[str, FactMeaning]) -> list[Signal]:
-    """Signals of derived facts: each name once; a fact without meaning still has its name."""
+    """Signals of derived facts: each name once; a fact nobody gave a meaning says nothing."""
     signals: dict[str, Signal] = {}
     for fact in facts:
         meaning = meanings.get(fact.name)
-        if fact.name in signals:
+        if meaning is None or fact.name in signals:
             continue
         signals[fact.name] = Signal(
             name=f"fact:{fact.name}",
             kind="rank",
             quote=fact.quote,
             line=fact.line,
-            weights=meaning.causes if meaning else {},
+            weights=meaning.causes,
             reason_id=fact.name,
             source=f"fact:{fact.name}",
         )

@@ -12,8 +12,9 @@ import msgspec
 
 from kb.bootstrap import open_service
 from kb.diagnose.model import Weights
-from kb.evaluation.diagnosis import case_samples, fit_all, samples_of
+from kb.evaluation.diagnosis import fit_all
 from kb.evaluation.incidents import load_incidents
+from kb.evaluation.samples import case_samples, samples_of
 from kb.settings import load_settings
 from kb.types import UNKNOWN
 
@@ -25,7 +26,7 @@ def fit_weights(threads: Path) -> Weights:
         service = open_service(replace(load_settings(), home=Path(home)))
         try:
             causes = [cause.id for cause in service.causes() if cause.id != UNKNOWN]
-            more = case_samples(service)
+            more = case_samples(service, incidents)
             return fit_all(
                 samples_of(incidents, service),
                 causes,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kb.logs import clock, prefix
 from kb.logs.redact import redact
-from kb.logs.scan import Scanner, regex_flags
+from kb.logs.scan import ONCE_A_BLOCK, Scanner, regex_flags
 from kb.types import Event, Pattern
 
 WINDOW = 2048  # bytes looked at on both sides of a hit: longer lines are cut
@@ -17,6 +17,7 @@ FIELD_CHARS = 300
 REPEAT_LINES = 500  # the same event further away is a new one: another wave, another attempt
 EVENTS_A_PATTERN = 2000  # kept a pattern: 1,000 ranks, two waves
 EVENTS_ALL = 20_000
+LATEST = 4  # of context and facts: the first and the three latest
 FLOOD = 2000  # hits of one pattern in one file after which lines are sampled
 FLOOD_A_BLOCK = 32  # lines of one pattern still looked at in a block of a flood
 FLOOD_LINES = 50_000  # of those, one line a rank and stretch of so many lines is read
@@ -74,6 +75,8 @@ class Tally:
     redactions: int = 0
     total: int = 0
     _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
+    _latest: dict[tuple[object, ...], list[_Kept]] = field(default_factory=dict)
+    _bursts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _done: list[_Kept] = field(default_factory=list)
     _seen: dict[tuple[str, int], int] = field(default_factory=dict)
     _flooding: dict[str, set[int]] = field(default_factory=dict)
@@ -108,6 +111,7 @@ class Tally:
         """Everything kept, in the order of the input; ties by pattern."""
         order = {pattern.id: place for place, pattern in enumerate(self.patterns)}
         kept = [*self._done, *self._kept.values()]
+        kept += [item for latest in self._latest.values() for item in latest]
         skipped = {(f, self.patterns[n].id): count for (f, n), count in self._skipped.items()}
         events = []
         for item in sorted(kept, key=lambda k: -k.event.line):  # the flood goes to the last one
@@ -198,6 +202,10 @@ class Tally:
 
     def _keep(self, number: int, event: Event) -> None:
         self.total += 1
+        if event.kind in ONCE_A_BLOCK:
+            self._keep_latest(event)
+            return
+        self._mark_failure(event)
         stable = tuple(sorted((k, v) for k, v in event.fields.items() if k not in VOLATILE))
         key = (event.file, event.pattern_id, event.rank, event.host, event.process_group, stable)
         kept = self._kept.get(key)
@@ -213,6 +221,30 @@ class Tally:
             self._done.append(kept)
         self._sizes[number] = size + 1
         self._kept[key] = _Kept(event, 1, event.line)
+
+    def _mark_failure(self, event: Event) -> None:
+        """Progress before one burst of failures is kept apart from progress before the next."""
+        last, burst = self._bursts.get(event.file, (0, 0))
+        apart = event.line - last > REPEAT_LINES
+        self._bursts[event.file] = (max(last, event.line), burst + apart)
+
+    def _keep_latest(self, event: Event) -> None:
+        """Of context and facts the first and the latest of each rank and burst are kept."""
+        get = event.fields.get
+        _, burst = self._bursts.get(event.file, (0, 0))
+        key = (event.file, event.pattern_id, event.rank, burst, get("name"), get("what"))
+        latest = self._latest.get(key)
+        if latest is None:
+            if len(self._latest) >= EVENTS_ALL:
+                return
+            latest = self._latest[key] = []
+        if any(kept.event.line == event.line and kept.event.text == event.text for kept in latest):
+            return  # the neighbourhood of a failure is read a second time
+        latest.append(_Kept(event, 1, event.line))
+        latest.sort(key=lambda kept: kept.event.line)
+        if len(latest) > LATEST:
+            dropped = latest.pop(1)
+            latest[0].count += dropped.count
 
 
 def decode(raw: bytes) -> str:

@@ -173,7 +173,7 @@ def merge_into(target: Incident | LogReading, evidence: Evidence) -> Incident | 
     merged = replace(
         target,
         culprit_ranks=_culprits(target, evidence),
-        facts=(*target.facts, *_all_facts(evidence)),
+        facts=(*target.facts, *_all_facts(evidence), *_joint_facts(target, evidence.dumps)),
         ranks=_ranks(target, evidence),
         versions=_versions(evidence) | target.versions,
     )
@@ -252,6 +252,20 @@ def _all_facts(evidence: Evidence) -> list[Fact]:
             detail = f"{where}: {fact.detail}" if fact.detail else where
             facts.append(replace(fact, line=0, detail=detail))
     return facts
+
+
+def _joint_facts(incident: Incident, dumps: DumpReading | None) -> list[Fact]:
+    """What only log and dumps together say: is the rank at fault alive, what broke first."""
+    if dumps is None or not dumps.culprits:
+        return []
+    ranks = tuple(culprit.rank for culprit in dumps.culprits)
+    shown = ", ".join(str(rank) for rank in ranks[:16])
+    broke = incident.first_error is not None and incident.first_error.rank in ranks
+    if dumps.fault_type == "mismatch":
+        return [Fact(name="fr_mismatch_explains", detail=f"rank {shown} differs, the rest follows")]
+    if dumps.fault_type in ("cpu_stall", "straggler", "desync") and not broke:
+        return [Fact(name="fr_host_alive", detail=f"rank {shown} left its dump and no error")]
+    return []
 
 
 def _versions(evidence: Evidence) -> dict[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from kb.errors import InputError
+from kb.logs.flight_pace import find_straggler
 from kb.logs.flight_read import Dump, Entry, GroupKey, read_dump, version_pair
 from kb.logs.flight_rules import (
     Finding,
@@ -24,7 +25,6 @@ from kb.logs.flight_rules import (
     find_mismatch,
     find_missing,
     find_still_group,
-    find_straggler,
 )
 from kb.logs.flight_table import Table, build_table
 from kb.logs.reasons import reason
@@ -266,7 +266,8 @@ def _finding_facts(table: Table, finding: Finding, entry: Entry | None) -> list[
         only_first = finding.ranks == (0,)
         name = "fr_only_rank0_behind" if only_first else "fr_other_rank_behind"
         facts.append(Fact(name=name, detail=f"rank {named}"))
-        facts.append(Fact(name="fr_host_alive", detail=f"rank {named} left its dump"))
+    if finding.fault_type == "straggler":
+        facts.append(Fact(name="fr_slow_all_along", detail=f"rank {named}"))
     idle = [rank for rank in finding.ranks if table.pending.get(rank) == ()]
     if idle and finding.fault_type in ("cpu_stall", "straggler"):
         facts.append(Fact(name="fr_no_entries", detail=f"nothing pending on rank {_ranks(idle)}"))

@@ -20,7 +20,6 @@ Each rule uses what a collective is, never a topology, a rank number or a framew
   ranks; the smaller side is named.
 * **Desync.** Ranks wait for each other in a circle, each in another group: another order. Or a few
   ranks wait in a collective that most have not come to and that nothing keeps them from.
-* **Straggler.** Over the recorded history the same rank came last nearly every time.
 * **A group stands still.** All members issued the number, none finished it, and the others wait
   for this group: started on some and not on others names the device; otherwise the members are
   named as suspects only.
@@ -31,7 +30,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
 
 from kb.logs.flight_read import Entry, GroupKey
 from kb.logs.flight_table import UNNAMED, OpKey, Table
@@ -48,10 +46,6 @@ CPU_BACKENDS = frozenset({"gloo", "mpi"})
 UNEVEN_IN = frozenset({"all_to_all", "alltoall_base", "scatter", "all_gather", "coalesced"})
 UNEVEN_OUT = frozenset({"all_to_all", "alltoall_base", "gather", "reduce_scatter", "coalesced"})
 
-STRAGGLE_OPS = 4  # fewer matched collectives are no history
-STRAGGLE_LAST = 20  # look at the most recent ones: skew changes over a run
-STRAGGLE_SHARE = 0.75  # share of them in which the rank came last
-STRAGGLE_S = 0.1  # seconds behind the others' median; steps of real jobs jitter by milliseconds
 INCOMPLETE_SHARE = 0.25  # above it the caller has not collected the dumps: absence proves nothing
 
 
@@ -179,9 +173,10 @@ def find_missing(table: Table) -> Finding | None:
 def find_cpu_stall(table: Table) -> Finding | None:
     """Ranks that stopped issuing although nothing they wait for stopped their peers."""
     counts = table.waited_for()
+    shapes = {rank: _shape(table, rank) for rank in table.ranks}
     values: dict[int, dict[str, object]] = {}
     for rank in table.ranks:
-        behind = _stopped_early(table, rank)
+        behind = _stopped_early(table, rank, shapes)
         free = table.blocker(rank) is None and rank not in table.waits
         if behind is None and not (free and counts.get(rank)):
             continue
@@ -236,14 +231,15 @@ def _few_wait(table: Table, waiting: tuple[int, ...], others: tuple[int, ...]) -
     )
 
 
-def _stopped_early(table: Table, rank: int) -> tuple[GroupKey, int, int] | None:
+def _stopped_early(
+    table: Table, rank: int, shapes: dict[int, Counter[tuple[str, str, int]]]
+) -> tuple[GroupKey, int, int] | None:
     """A group in which peers with the same things pending went further; own and their number.
 
     A rank that has a collective pending itself is named only when its peers agree: at least two
     stand at the furthest number, and at most half as many fall short. Hosts that run ahead of a
     stuck device do not all stop at exactly the same call.
     """
-    own = _shape(table, rank)
     best: tuple[GroupKey, int, int] | None = None
     for group in sorted(table.members, key=lambda key: (key.name, key.desc)):
         mine = table.enqueued.get((rank, group))
@@ -251,14 +247,15 @@ def _stopped_early(table: Table, rank: int) -> tuple[GroupKey, int, int] | None:
             continue
         all_at = [n for m in table.members[group] if (n := table.enqueued.get((m, group)))]
         furthest = max(all_at, default=0)
-        alike = any(
-            table.enqueued.get((peer, group)) == furthest and not own - _shape(table, peer)
-            for peer in table.members[group]
-            if peer in table.pending
-        )
         at_front = all_at.count(furthest)
         agreed = at_front >= 2 and (len(all_at) - at_front) * 2 <= at_front
-        if furthest <= mine or not alike or not (agreed or table.blocker(rank) is None):
+        if furthest <= mine or not (agreed or table.blocker(rank) is None):
+            continue
+        if not any(
+            table.enqueued.get((peer, group)) == furthest and not shapes[rank] - shapes[peer]
+            for peer in table.members[group]
+            if peer in shapes
+        ):
             continue
         if best is None or furthest - mine > best[2] - best[1]:
             best = (group, mine, furthest)
@@ -365,35 +362,6 @@ def _furthest_back(table: Table, members: tuple[int, ...]) -> tuple[int, ...]:
         and not any(shapes[other] - shapes[rank] for other in members)
     )
     return back if len(back) * 2 <= len(members) else ()
-
-
-def find_straggler(table: Table) -> Finding | None:
-    """The rank that came last to most of the recent collectives, by a clear margin."""
-    lags: dict[int, list[float]] = defaultdict(list)
-    last: Counter[int] = Counter()
-    matched = sorted(
-        (min(e.created_ns for e in entries.values()), op[0].name, op[1], op)
-        for op, entries in table.matched.items()
-        if len(entries) > 2 and len(entries) == len(table.members[op[0]])
-    )[-STRAGGLE_LAST:]
-    for *_, op in matched:
-        times = {rank: entry.created_ns / 1e9 for rank, entry in table.matched[op].items()}
-        latest = max(sorted(times), key=lambda rank: times[rank])
-        last[latest] += 1
-        lags[latest].append(times[latest] - median(t for r, t in times.items() if r != latest))
-    if len(matched) < STRAGGLE_OPS:
-        return None
-    rank = max(sorted(last), key=lambda rank: last[rank])
-    lag = median(lags[rank])
-    if last[rank] < STRAGGLE_SHARE * len(matched) or lag < STRAGGLE_S:
-        return None
-    return Finding(
-        rule="straggler",
-        fault_type="straggler",
-        ranks=(rank,),
-        op=matched[-1][-1],
-        values={rank: {"last": last[rank], "of": len(matched), "lag_s": round(lag, 1)}},
-    )
 
 
 def _front(table: Table, *, blamed: frozenset[int] = frozenset()) -> OpKey | None:

@@ -15,7 +15,7 @@ from kb.logs.incident import build_incident
 from kb.logs.prefix import file_ranks
 from kb.logs.redact import redact
 from kb.logs.rows import join_rows
-from kb.logs.scan import ONCE_A_BLOCK, Hit, Scanner
+from kb.logs.scan import ONCE_A_BLOCK, PROGRESS_EVENTS, Hit, Scanner
 from kb.logs.source import Source, files_under, from_bytes, from_path, from_stream, from_text
 from kb.logs.timeline import meanings
 from kb.types import LogReading, Pattern
@@ -23,6 +23,7 @@ from kb.types import LogReading, Pattern
 HEAD_BYTES = 256 * 1024  # read in full: settings, versions and transports are printed at the start
 NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the stage
 NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
+CROWD = 128  # progress lines read at a block's end, half as many before a failure
 NEAR_LINES = 2000  # failures closer than this share a neighbourhood
 DESCRIPTION_BYTES = 128 * 1024  # a person's words stand at the start or there are none
 DESCRIPTION_LINES = 20_000  # no more lines stand in as many bytes of a description
@@ -61,6 +62,9 @@ class LogReader:
         self._main = Scanner(chosen, once_a_block=True, cache=cache, name="scan-main")
         self._window = min(WINDOW, max_line)
         self._means = meanings(chosen)
+        self._progress = frozenset(
+            number for number, p in enumerate(chosen) if p.event in PROGRESS_EVENTS
+        )
 
     def read_text(self, text: str) -> LogReading:
         """Read pasted text, a person's words and program output mixed."""
@@ -154,7 +158,7 @@ class LogReader:
         done: set[tuple[int, int]] = set()
         flooding = state.tally.flooding(file)
         looked: Counter[int] = Counter()
-        for number, end in hits:
+        for number, end in self._thinned(hits):
             if number in flooding:
                 looked[number] += 1
                 if looked[number] > FLOOD_A_BLOCK:
@@ -175,6 +179,25 @@ class LogReader:
         for number, count in looked.items():
             state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))
         return failure
+
+    def _thinned(self, hits: list[Hit]) -> list[Hit]:
+        """Hits without the bulk of crowded progress: first, last and before failures they stay."""
+        counts = Counter(number for number, _ in hits if number in self._progress)
+        left = {number: CROWD for number, count in counts.items() if count > 2 * CROWD}
+        if not left:
+            return hits
+        kept: list[Hit] = []
+        for hit in reversed(hits):
+            if hit[0] not in left:
+                kept.append(hit)
+                if self.patterns[hit[0]].kind not in ONCE_A_BLOCK:
+                    left = {number: max(room, CROWD // 2) for number, room in left.items()}
+            elif left[hit[0]] > 0:
+                left[hit[0]] -= 1
+                kept.append(hit)
+        firsts = {number: next(hit for hit in hits if hit[0] == number) for number in left}
+        kept += firsts.values()
+        return sorted(set(kept), key=lambda hit: (hit[1], hit[0]))
 
     def _bounds(self, data: bytes, place: int, size: int) -> tuple[int, int]:
         """Where the line around `place` starts and stops; carriage returns part lines too."""

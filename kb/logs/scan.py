@@ -8,6 +8,7 @@ a callback each, and reads the rest. `noise` is not searched for: it vetoes line
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -166,4 +167,5 @@ def _write(kept: Path, database: Any) -> None:  # noqa: ANN401 - hyperscan is un
             if other != kept:
                 other.unlink(missing_ok=True)
     except OSError:
-        aside.unlink(missing_ok=True)  # a full or read-only disk costs the cache, not the answer
+        with contextlib.suppress(OSError):  # a full disk costs the cache, not the answer
+            aside.unlink(missing_ok=True)

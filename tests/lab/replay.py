@@ -26,9 +26,6 @@ DEFAULT_TIMEOUT_NEW_MS = 600_000
 
 _PREFIX = re.compile(r"^\[default(\d+)\]:")
 _GLOO = re.compile(r"gloo|Timed out waiting \d+ms|monitoredBarrier|ProcessGroupGloo", re.IGNORECASE)
-_AGENT = re.compile(
-    r"torch/distributed/elastic|^Traceback|^\s+File \"<frozen|ChildFailedError|^=+$"
-)
 _OPS = {
     "all_reduce": "ALLREDUCE",
     "broadcast": "BROADCAST",
@@ -98,11 +95,25 @@ def program_lines(log: str) -> list[str]:
     return kept
 
 
+def launcher_lines(log: str, waiting: frozenset[int]) -> list[str]:
+    """What torchrun says of a rank that died of its own: with NCCL it would say the same.
+
+    Ranks that failed because Gloo noticed a lost peer would wait on with NCCL.
+    """
+    failed = re.search(r"^.*failed \(exitcode: -?\d+\) local_rank: (\d+).*$", log, re.MULTILINE)
+    if failed is None or int(failed[1]) in waiting:
+        return []
+    cause = re.search(r"^Root Cause \(first observed failure\):\n(?:.*\n)*?=+$", log, re.MULTILINE)
+    return [failed[0], *(cause[0].splitlines() if cause else [])]
+
+
 def replay(log: str, dumps: Sequence[Dump], version: str) -> str:
     """The run as a job over NCCL with torch `version` would have printed it."""
     timeout = DEFAULT_TIMEOUT_MS.get(version, DEFAULT_TIMEOUT_NEW_MS)
+    waits = waits_of(dumps)
     lines = program_lines(log)
-    for position, wait in enumerate(waits_of(dumps)):
+    lines += launcher_lines(log, frozenset(wait.rank for wait in waits))
+    for position, wait in enumerate(waits):
         lines += _watchdog(wait, version, timeout, timeout + 37 + 61 * position)
     return "\n".join(lines) + "\n"
 

@@ -55,8 +55,10 @@ def load_scenarios() -> dict[str, Scenario]:
 
 
 def run_scenario(scenario: Scenario, out: Path) -> Path:
-    """Run one scenario; its folder under `out`, which must not hold it yet."""
+    """Run one scenario; its folder under `out`. An earlier run of it there is replaced."""
     folder = out / scenario.id
+    if (folder / "truth.json").is_file():
+        shutil.rmtree(folder)
     for name in ("evidence/dumps", "evidence/stacks", "evidence/errors", "pids"):
         (folder / name).mkdir(parents=True)
     env = {
@@ -178,7 +180,7 @@ def main() -> int:
     scenarios = load_scenarios()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios; all when left out")
-    parser.add_argument("--out", type=Path, required=True, help="an empty or new folder")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the runs")
     options = parser.parse_args()
     unknown = sorted(set(options.names) - scenarios.keys())
     if unknown:

@@ -116,6 +116,7 @@ def test_a_proven_mismatch_outranks_the_rank_that_broke(tmp_path: Path) -> None:
     evidence = read_evidence([write_job(tmp_path, behind=-1, odd={2: 7})])
     incident = merge_into(log, evidence)
     assert (ranks(incident), incident.fault_type) == ([2], "mismatch")
+    assert "fr_mismatch_explains" in names(incident)
 
 
 def test_the_dumps_outrank_guesses_of_the_log(tmp_path: Path) -> None:
@@ -132,6 +133,15 @@ def test_a_missing_dump_is_no_proof_while_other_ranks_are_unaccounted_for(tmp_pa
     evidence = read_evidence([tmp_path])
     assert ranks(merge_into(Incident(), evidence)) == [2]
     assert ranks(merge_into(Incident(world_size=6), evidence)) == []
+
+
+def test_a_rank_that_left_its_dump_and_no_error_is_alive(tmp_path: Path) -> None:
+    """Only log and dumps together say so: with an error of its own it may be dead by now."""
+    evidence = read_evidence([write_job(tmp_path)])
+    other = FirstError(rank=0, line=3, kind="gloo", text="Timed out waiting")
+    own = FirstError(rank=3, line=3, kind="exception", text="KeyError")
+    assert "fr_host_alive" in names(merge_into(Incident(first_error=other), evidence))
+    assert "fr_host_alive" not in names(merge_into(Incident(first_error=own), evidence))
 
 
 def test_stacks_alone_name_the_odd_rank(tmp_path: Path) -> None:
