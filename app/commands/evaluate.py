@@ -100,7 +100,7 @@ def _diagnosis(service: Service, threads: Path) -> Figures:
     """Held-out quality of the ranking of causes."""
     from kb.evaluation.diagnosis import cross_validate
     from kb.evaluation.incidents import load_incidents
-    from kb.evaluation.metrics import quality
+    from kb.evaluation.figures import quality
     from kb.evaluation.samples import case_samples, samples_of
     from kb.types import UNKNOWN
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kb.diagnose.fit import Sample, calibrate, fit
 from kb.diagnose.model import Ranking, Scored, Weights, rank_causes
 from kb.evaluation.incidents import Incident
-from kb.evaluation.metrics import Prediction
+from kb.evaluation.figures import Prediction
 
 FOLDS = 10
 SEED = 7

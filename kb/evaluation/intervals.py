@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from kb.errors import InputError
+
 RESAMPLES = 2000  # enough for the second decimal of a 95 % interval
 SEED = 20240601  # any fixed number: the same values give the same interval
 T = TypeVar("T")
@@ -56,3 +58,24 @@ def figure_interval(
     ]
     low, high = np.percentile(drawn, [2.5, 97.5])
     return Interval(mean=figure(items), low=float(low), high=float(high), n=len(items))
+
+
+def ratio_interval(numerators: Sequence[float], denominators: Sequence[float]) -> Interval:
+    """Ratio of two means over the same items, which are drawn in pairs.
+
+    Draws whose denominators are all 0 have no ratio and are left out.
+
+    Raises:
+        InputError: the two differ in length.
+    """
+    if len(numerators) != len(denominators):
+        raise InputError(f"{len(numerators)} numerators do not pair {len(denominators)}")
+    above, below = np.asarray(numerators, dtype=float), np.asarray(denominators, dtype=float)
+    if not below.any():
+        return Interval(mean=float("nan"), low=float("nan"), high=float("nan"), n=len(below))
+    picks = np.random.default_rng(SEED).integers(0, len(below), size=(RESAMPLES, len(below)))
+    totals = below[picks].sum(axis=1)
+    ratios = above[picks].sum(axis=1)[totals > 0] / totals[totals > 0]
+    low, high = np.percentile(ratios, [2.5, 97.5])
+    ratio = float(above.sum() / below.sum())
+    return Interval(mean=ratio, low=float(low), high=float(high), n=len(below))

@@ -1,221 +1,93 @@
-"""Figures over held-out predictions: accuracy, calibration, what abstaining buys."""
+"""How good rankings are, when some documents are right and others nearly so.
+
+Grades: 2 is the document asked for, 1 a near one, 0 any other. Recall and MRR ask for the documents
+of grade 2, nDCG for all in their order.
+Source: Järvelin & Kekäläinen 2002, https://doi.org/10.1145/582415.582418 (gain 2^grade - 1)
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kb.evaluation.incidents import Incident
-from kb.evaluation.intervals import Interval, figure_interval, mean_interval
+from kb.evaluation.intervals import Interval, mean_interval
 
-BINS = 10
-COVERAGE = 0.8  # share of answers kept where abstaining is judged
-FIGURE_RESAMPLES = 500  # of figures that are no mean: each draw costs a millisecond
+FULL = 2  # grade of a document that is what the query is about
+GRADES = (0, 1, FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
-    """One incident's held-out ranking: causes best first with their probabilities.
+class Judged:
+    """The answer to one query.
 
-    `because` names the strongest evidence for the leading cause.
+    Attributes:
+        found: grades of the ranking, best rank first; documents not found are left out.
+        ideal: grades of all judged documents, highest first.
     """
 
-    incident: Incident
-    causes: tuple[str, ...]
-    probabilities: tuple[float, ...]
-    because: tuple[str, ...] = ()
-
-    @property
-    def rank(self) -> int:
-        """Place of the right cause, counted from 1."""
-        return self.causes.index(self.incident.cause) + 1
-
-    @property
-    def rank_also(self) -> int:
-        """Place of the first cause that is right or equally defensible."""
-        good = (self.incident.cause, *self.incident.also)
-        return min(self.causes.index(cause) for cause in good if cause in self.causes) + 1
-
-    @property
-    def confidence(self) -> float:
-        """Probability of the leading cause."""
-        return self.probabilities[0]
+    found: tuple[int, ...]
+    ideal: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
-    """Figures over a set of predictions; `macro` averages per cause."""
+class Result:
+    """How one route did on one group of queries, with 95 % bootstrap intervals over queries."""
 
-    top1: Interval
-    top3: Interval
-    top1_also: Interval
-    top3_also: Interval
-    macro_top1: Interval
-    macro_top3: Interval
-    calibration_error: Interval
-    top1_at_80: Interval
+    route: str
+    group: str
+    count: int
+    mrr: Interval
+    recall_at_1: Interval
+    recall_at_5: Interval
+    recall_at_10: Interval
+    ndcg_at_10: Interval
 
 
-def quality(predictions: Sequence[Prediction]) -> Quality:
-    """All figures of `predictions`."""
-    return Quality(
-        top1=mean_interval([float(item.rank == 1) for item in predictions]),
-        top3=mean_interval([float(item.rank <= 3) for item in predictions]),
-        top1_also=mean_interval([float(item.rank_also == 1) for item in predictions]),
-        top3_also=mean_interval([float(item.rank_also <= 3) for item in predictions]),
-        macro_top1=_interval(predictions, lambda drawn: macro(drawn, 1)),
-        macro_top3=_interval(predictions, lambda drawn: macro(drawn, 3)),
-        calibration_error=_interval(predictions, calibration_error),
-        top1_at_80=_interval(predictions, lambda drawn: top1_at_coverage(drawn, COVERAGE)),
+def judge(ranking: Sequence[str], grades: Mapping[str, int]) -> Judged:
+    """The grades of `ranking`; documents nobody judged have grade 0."""
+    return Judged(
+        found=tuple(grades.get(document, 0) for document in ranking),
+        ideal=tuple(sorted(grades.values(), reverse=True)),
     )
 
 
-def _interval(
-    predictions: Sequence[Prediction], figure: Callable[[Sequence[Prediction]], float]
-) -> Interval:
-    return figure_interval(predictions, figure, resamples=FIGURE_RESAMPLES)
+def reciprocal_rank(judged: Judged) -> float:
+    """1 / rank of the first document asked for, 0 if none was found."""
+    ranks = (rank for rank, grade in enumerate(judged.found, start=1) if grade == FULL)
+    return 1 / next(ranks, math.inf)
 
 
-def macro(predictions: Sequence[Prediction], k: int) -> float:
-    """Mean over causes of the share ranked among the first `k`."""
-    per_cause: Mapping[str, list[bool]] = defaultdict(list)
-    for item in predictions:
-        per_cause[item.incident.cause].append(item.rank <= k)
-    return sum(sum(values) / len(values) for values in per_cause.values()) / len(per_cause)
+def recall_at(judged: Judged, k: int) -> float:
+    """Share of the documents asked for that stand among the first `k`; 0 if there are none."""
+    return judged.found[:k].count(FULL) / max(1, judged.ideal.count(FULL))
 
 
-# --- calibration -------------------------------------------------------------------------------
+def ndcg_at(judged: Judged, k: int) -> float:
+    """Discounted gain of the first `k` as a share of the best possible; 0 if nothing is near."""
+    best = _gain(judged.ideal[:k])
+    return _gain(judged.found[:k]) / best if best else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Predictions of like confidence: its mean and the share that was right."""
-
-    confidence: float
-    right: Interval
+def _gain(grades: Sequence[int]) -> float:
+    return math.fsum(
+        (2**grade - 1) / math.log2(rank + 1) for rank, grade in enumerate(grades, start=1)
+    )
 
 
-def reliability(predictions: Sequence[Prediction], bins: int = BINS) -> list[Bin]:
-    """Bins of equally many predictions, least confident first; empty bins are left out."""
-    return [
-        Bin(
-            confidence=sum(confidence for confidence, _ in part) / len(part),
-            right=mean_interval([float(right) for _, right in part]),
-        )
-        for part in _parts(predictions, bins)
-    ]
+def summarise(route: str, group: str, answers: Sequence[Judged]) -> Result:
+    """All figures of one route on one group of queries."""
 
+    def recall(k: int) -> Interval:
+        return mean_interval([recall_at(judged, k) for judged in answers])
 
-def calibration_error(predictions: Sequence[Prediction], bins: int = BINS) -> float:
-    """Expected calibration error of the leading cause, in equally filled bins.
-
-    Source: Guo et al. 2017, https://arxiv.org/abs/1706.04599 (bins here hold equal counts).
-    """
-    gaps = [
-        abs(sum(confidence - right for confidence, right in part))
-        for part in _parts(predictions, bins)
-    ]
-    return sum(gaps) / len(predictions)
-
-
-def _parts(predictions: Sequence[Prediction], bins: int) -> list[list[tuple[float, bool]]]:
-    pairs = sorted((item.confidence, item.rank == 1) for item in predictions)
-    edges = [round(number * len(pairs) / bins) for number in range(bins + 1)]
-    parts = [pairs[low:high] for low, high in zip(edges, edges[1:], strict=False)]
-    return [part for part in parts if part]
-
-
-# --- what abstaining buys ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RiskPoint:
-    """Answering only at `threshold` or above: the share answered, and the share of it wrong."""
-
-    threshold: float
-    coverage: float
-    risk: float
-
-
-def risk_coverage(predictions: Sequence[Prediction]) -> list[RiskPoint]:
-    """The curve from the surest prediction to all of them.
-
-    Source: El-Yaniv and Wiener 2010, https://www.jmlr.org/papers/v11/el-yaniv10a.html
-    """
-    wrong = 0
-    points = []
-    for count, item in enumerate(_surest_first(predictions), start=1):
-        wrong += item.rank != 1
-        points.append(
-            RiskPoint(
-                threshold=item.confidence, coverage=count / len(predictions), risk=wrong / count
-            )
-        )
-    return points
-
-
-def top1_at_coverage(predictions: Sequence[Prediction], coverage: float) -> float:
-    """Share right among the `coverage` most confident predictions."""
-    kept = _surest_first(predictions)[: max(1, round(coverage * len(predictions)))]
-    return sum(item.rank == 1 for item in kept) / len(kept)
-
-
-def _surest_first(predictions: Sequence[Prediction]) -> list[Prediction]:
-    return sorted(predictions, key=lambda item: (-item.confidence, item.incident.id))
-
-
-# --- tables ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CauseRow:
-    """One cause: how many incidents have it, how they are ranked, how often it is named first."""
-
-    cause: str
-    n: int
-    top1: float
-    top3: float
-    named: int
-    precision: float
-
-
-def per_cause(predictions: Sequence[Prediction]) -> list[CauseRow]:
-    """A row a cause that is right or named first, most frequent first; no share of nothing: NaN."""
-    named = Counter(item.causes[0] for item in predictions)
-    by_cause: dict[str, list[int]] = {cause: [] for cause in named}
-    for item in predictions:
-        by_cause.setdefault(item.incident.cause, []).append(item.rank)
-    rows = [
-        CauseRow(
-            cause=cause,
-            n=len(places),
-            top1=_share(sum(place == 1 for place in places), len(places)),
-            top3=_share(sum(place <= 3 for place in places), len(places)),
-            named=named[cause],
-            precision=_share(sum(place == 1 for place in places), named[cause]),
-        )
-        for cause, places in by_cause.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.n, row.cause))
-
-
-def confusion(predictions: Sequence[Prediction]) -> dict[tuple[str, str], int]:
-    """How often a cause (first) was given as another or itself (second)."""
-    pairs = Counter((item.incident.cause, item.causes[0]) for item in predictions)
-    return dict(sorted(pairs.items()))
-
-
-def splits(predictions: Sequence[Prediction]) -> dict[str, list[Prediction]]:
-    """The predictions by language and by whether a log was posted; empty parts are left out."""
-    parts = {
-        "English": [item for item in predictions if item.incident.language == "en"],
-        "Chinese": [item for item in predictions if item.incident.language == "zh"],
-        "with a log": [item for item in predictions if item.incident.log],
-        "words only": [item for item in predictions if not item.incident.log],
-    }
-    return {name: part for name, part in parts.items() if part}
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")
+    return Result(
+        route=route,
+        group=group,
+        count=len(answers),
+        mrr=mean_interval([reciprocal_rank(judged) for judged in answers]),
+        recall_at_1=recall(1),
+        recall_at_5=recall(5),
+        recall_at_10=recall(10),
+        ndcg_at_10=mean_interval([ndcg_at(judged, 10) for judged in answers]),
+    )

@@ -68,15 +68,17 @@ def kinships(incidents: Sequence[Incident], service: Service) -> Kinships:
         cases = cases_at.get(thread_address(incident.url), [])
         own[incident.id] = tuple(sorted(case.id for case in cases))
         alike = [by_id[other].repo for other in near.get(incident.id, ())]
-        for project in (*alike, *(case.project for case in cases)):
-            pairs.append((incident.repo.lower(), project.lower()))
+        projects = (*alike, *(case.project for case in cases))
+        pairs.extend((incident.repo.lower(), project.lower()) for project in projects)
     aside = {
-        name: tuple(
-            sorted({*cases, *(case for other in near.get(name, ()) for case in own[other])})
-        )
+        name: {*cases, *(case for other in near.get(name, ()) for case in own[other])}
         for name, cases in own.items()
     }
-    return Kinships(own=own, aside=aside, groups=linked(pairs))
+    return Kinships(
+        own=own,
+        aside={name: tuple(sorted(cases)) for name, cases in aside.items()},
+        groups=linked(pairs),
+    )
 
 
 def observe(text: str, service: Service, exclude: Sequence[str] = ()) -> Observation:

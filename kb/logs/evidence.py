@@ -180,8 +180,9 @@ def merge_into(target: Incident | LogReading, evidence: Evidence) -> Incident | 
     fault = target.fault_type or next((r.fault_type for r in evidence.readings if r.fault_type), "")
     if evidence.dumps is not None:
         return _with_dumps(merged, evidence.dumps, fault)
-    named = bool(merged.culprit_ranks) or bool(fault)
-    return replace(merged, fault_type=fault, has_timeout=target.has_timeout or named)
+    # Who hands in a kernel log or a RAS report asks about a fault, whether or not it says timeout.
+    shown = bool(merged.culprit_ranks) or any(reading.facts for reading in evidence.readings)
+    return replace(merged, fault_type=fault, has_timeout=target.has_timeout or shown)
 
 
 def _with_dumps(incident: Incident, dumps: DumpReading, fault: str) -> Incident:

@@ -6,7 +6,7 @@ Names are stable; the evidence model weighs them. Every fact carries the line it
 name                            meaning
 =============================== ================================================================
 progress, ranks
-rank_behind                     a rank's last enqueued work (or timed-out number) is below the others'
+rank_behind                     a rank's last enqueued work or timed-out number is below others'
 enqueued_beyond_timeout         work was enqueued beyond the timed-out number: the host ran on
 nothing_beyond_timeout          the timed-out work is the last one enqueued: the host waits for it
 gap_enqueued_completed          ten or more works lie between last completed and last enqueued

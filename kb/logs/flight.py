@@ -266,6 +266,8 @@ def _finding_facts(table: Table, finding: Finding, entry: Entry | None) -> list[
         only_first = finding.ranks == (0,)
         name = "fr_only_rank0_behind" if only_first else "fr_other_rank_behind"
         facts.append(Fact(name=name, detail=f"rank {named}"))
+    if finding.rule == "gpu_stall":
+        facts.append(Fact(name="fr_device_stopped", detail=f"rank {named}"))
     if finding.fault_type == "straggler":
         facts.append(Fact(name="fr_slow_all_along", detail=f"rank {named}"))
     idle = [rank for rank in finding.ranks if table.pending.get(rank) == ()]

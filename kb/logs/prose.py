@@ -43,8 +43,9 @@ _GLUE = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
-    r"^\s*(?:\d\. ?)?(?:[$>#] ?)?`?(?:[A-Z][A-Z0-9_]+=\S+ +)*(?:(?:export|torchrun|python3?|accelerate"
-    r"|deepspeed|srun|mpirun|docker|swift|llamafactory-cli|bash|vllm|xtuner|pip) +\S|\./\S|--\w)"
+    r"^\s*(?:\d\. ?)?(?:[$>#] ?)?`?(?:[A-Z][A-Z0-9_]+=\S+ +)*"
+    r"(?:(?:export|torchrun|python3?|accelerate|deepspeed|srun|mpirun|docker|swift|llamafactory-cli"
+    r"|bash|vllm|xtuner|pip) +\S|\./\S|--\w)"
 )
 _HANG = re.compile(r"\b(?:hangs?|hanging|hung|stuck|freez\w+|frozen|deadlock\w*)\b", re.IGNORECASE)
 _PERSON = re.compile(

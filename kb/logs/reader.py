@@ -42,7 +42,7 @@ class _Pass:
 
 
 class LogReader:
-    """Reads logs with a set of patterns; make one and use it for many inputs, one at a time.
+    """Reads logs with a set of patterns; make one and use it for many inputs, from any thread.
 
     Args:
         patterns: what to look for; those of scope `text` are left out.

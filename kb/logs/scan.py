@@ -13,6 +13,7 @@ import hashlib
 import importlib.metadata
 import os
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def compile_re(pattern: Pattern) -> re.Pattern[bytes]:
 class Scanner:
     """All patterns as one hyperscan database; numbers are places in `patterns`.
 
-    Not for use by two threads at once: each needs a scanner of its own. `name` is that of its
+    Threads take turns block by block: a database has one scratch space. `name` is that of its
     cache file; files of the same name from earlier patterns are removed when it is written.
     """
 
@@ -56,6 +57,7 @@ class Scanner:
         self.patterns = tuple(patterns)
         self._once = once_a_block
         self._name = name
+        self._turn = threading.Lock()
         self._numbers = [
             number
             for number, pattern in enumerate(self.patterns)
@@ -74,7 +76,8 @@ class Scanner:
             append((number, end))
 
         # `keep` stays in a local name: hyperscan does not own its callback.
-        self._database.scan(data, match_event_handler=keep)
+        with self._turn:
+            self._database.scan(data, match_event_handler=keep)
         return hits
 
     def _digest(self) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kb.embed.sentence import SentenceTransformerEmbedder
 from kb.embed.static import StaticEmbedder
-from kb.evaluate_retrieval import Result, Route, dense, evaluate, hybrid, load_threads
+from kb.evaluation.metrics import Result
+from kb.evaluation.retrieval import Route, dense, evaluate, hybrid, load_threads
 from kb.text import Tokenizer
 from tests.bench.bm25 import bm25, once
 

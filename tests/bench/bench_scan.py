@@ -1,6 +1,6 @@
 """How fast a log becomes an incident, beside what else reads logs.
 
-Run: ``python tests/bench/bench_scan.py [MEGABYTES] [REPEATS]``. Writes a multi-rank log and a
+Run: ``python tests/bench/bench_scan.py [MEGABYTES] [REPEATS] [--no-rg]``. Writes a multi-rank log and a
 storm of errors to a temporary folder, reads each in a process of its own (so the resident set is
 that of the reader alone) and prints wall and processor time, speed and resident set; then `cat`,
 ``wc -l``, ripgrep with the same patterns, Python's `re` and, where installed, Drain3 on a sample.
@@ -122,7 +122,7 @@ def main(megabytes: int, repeats: int) -> None:
         command("wc -l", ["wc", "-l"], mixed)
         ours(mixed, home, repeats)
         ours(storm, home, repeats)
-        if shutil.which("rg"):
+        if shutil.which("rg") and "--no-rg" not in sys.argv:
             command("ripgrep, same patterns", ["rg", "-c", "-j1", "-a", "-f", str(rules)], mixed)
         with mixed.open("rb") as stream:
             head = stream.read(SAMPLE_MB << 20)
@@ -134,5 +134,5 @@ def main(megabytes: int, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    numbers = [int(argument) for argument in sys.argv[1:]]
+    numbers = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
     main(*(numbers + [1024, 3][len(numbers) :]))

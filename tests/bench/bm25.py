@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from kb.evaluate_retrieval import Route, Scores
+from kb.evaluation.retrieval import Route, Scores
 
 K1 = 1.2
 B = 0.75

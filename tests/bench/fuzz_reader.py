@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "kb" / "logs"))
-from mutate import mutate  # noqa: E402 - a helper beside the tests
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from kb.errors import KBError
 from kb.knowledge import read_yaml
 from kb.logs import LogReader
 from kb.settings import shipped_data
 from kb.types import Pattern
+from tests.kb.logs.mutate import mutate
 
 SLOW_FACTOR = 10.0  # against the mean of inputs of that size
 FLOOR_S = 0.1  # scheduling noise on a shared machine stays below this
@@ -56,8 +56,8 @@ def main(count: int, seed: int) -> int:
             print(f"{number + 1} inputs, mean {total / (number + 1) * 1e3:.2f} ms")  # noqa: T201
     mean = total / count
     print(  # noqa: T201
-        f"{count} inputs, {refused} refused, mean {mean * 1e3:.2f} ms, slowest {slowest * 1e3:.1f} ms"
-        f" ({len(slow_input)} bytes)"
+        f"{count} inputs, {refused} refused, mean {mean * 1e3:.2f} ms, "
+        f"slowest {slowest * 1e3:.1f} ms ({len(slow_input)} bytes)"
     )
     return int(slowest > max(SLOW_FACTOR * mean, FLOOR_S))
 

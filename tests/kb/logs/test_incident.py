@@ -249,7 +249,7 @@ def test_transport_and_interface(reader: LogReader) -> None:
     assert {"transport_wrong_interface", "setting_ib_disable"} <= names(incident)
 
 
-def test_http_on_ncclS_port(reader: LogReader) -> None:
+def test_http_on_the_port_of_nccl(reader: LogReader) -> None:
     """The wrong magic spells GET: a scraper talked to NCCL."""
     magic = "misc/socket.cc:484 NCCL WARN socketFinalizeAccept: wrong magic {} != 7970663b906d70b9"
     assert "magic_number_http" in names(read(reader, magic.format("74656d2f20544547")))
@@ -284,7 +284,7 @@ PLAIN_FAILURES = {
     "WARNING: Retrying after connection broken by 'NewConnectionError: Name or service not known'",
     "compiler": "foo.cc:12:3: error: use of undeclared identifier 'x'",
     "oom": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-    "finished": "{'loss': 1.2, 'epoch': 3.0}\n100%|██████████| 500/500 [10:00<00:00]\nTraining done.",
+    "finished": "{'loss': 1.2, 'epoch': 3.0}\n100%|██████| 500/500 [10:00<00:00]\nDone.",
     "web server": "OSError: [Errno 98] Address already in use",
     "healthy nccl": "n:1:2 [0] NCCL INFO Connected all rings\nNCCL version 2.18.5+cuda12.2",
     "question": "How do I set the timeout of init_process_group? My training hangs.",

@@ -16,11 +16,65 @@ from kb.types import Bilingual, Pattern
 PATTERNS = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
 CORPUS = sorted({line for p in PATTERNS for line in (*p.examples, *p.negatives)})
 FIELDS = frozenset(
-    "rank local_rank pg seq op numel_in numel_out shape timeout_ms ran_ms enqueued completed peer"
-    " peers exit_code return_code signal signal_number number host name value what version iface"
-    " addr step total epoch percent elapsed exception msg pid seconds limit present world_size size"
-    " device xid status vendor gid magic expected from to framework source clock nccl cuda torch"
-    " driver rccl deepspeed".split()
+    {
+        "addr",
+        "clock",
+        "completed",
+        "cuda",
+        "deepspeed",
+        "device",
+        "driver",
+        "elapsed",
+        "enqueued",
+        "epoch",
+        "exception",
+        "exit_code",
+        "expected",
+        "framework",
+        "from",
+        "gid",
+        "host",
+        "iface",
+        "limit",
+        "local_rank",
+        "magic",
+        "msg",
+        "name",
+        "nccl",
+        "number",
+        "numel_in",
+        "numel_out",
+        "op",
+        "peer",
+        "peers",
+        "percent",
+        "pg",
+        "pid",
+        "present",
+        "ran_ms",
+        "rank",
+        "rccl",
+        "return_code",
+        "seconds",
+        "seq",
+        "shape",
+        "signal",
+        "signal_number",
+        "size",
+        "source",
+        "status",
+        "step",
+        "timeout_ms",
+        "to",
+        "torch",
+        "total",
+        "value",
+        "vendor",
+        "version",
+        "what",
+        "world_size",
+        "xid",
+    }
 )
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.kb.logs.mutate import mutate
-
 from kb.errors import InputError
 from kb.knowledge import read_yaml
 from kb.logs import LogReader
 from kb.settings import shipped_data
 from kb.types import Fact, Incident, Pattern
+from tests.kb.logs.mutate import mutate
 
 PATTERNS = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
 EXAMPLES = sorted({line for pattern in PATTERNS for line in pattern.examples})
@@ -29,13 +28,17 @@ FUZZ_INPUTS = 1500  # a million run in tests/bench/fuzz_reader.py
 def report(rank: int, seq: int) -> list[str]:
     """What one rank prints when its watchdog fires."""
     front = f"[rank{rank}]:[E511 21:37:{rank % 60:02d}.1 ProcessGroupNCCL.cpp"
+    work = (
+        f"WorkNCCL(SeqNum={seq}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+        f"ran for {600000 + rank} milliseconds before timing out."
+    )
+    status = (
+        f"failure detected by watchdog at work sequence id: {seq} PG status: "
+        f"last enqueued work: {seq}, last completed work: {seq - 1}"
+    )
     return [
-        f"{front}:629] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL("
-        f"SeqNum={seq}, OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for "
-        f"{600000 + rank} milliseconds before timing out.",
-        f"{front}:2168] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog "
-        f"at work sequence id: {seq} PG status: last enqueued work: {seq}, last completed work: "
-        f"{seq - 1}",
+        f"{front}:629] [Rank {rank}] Watchdog caught collective operation timeout: {work}",
+        f"{front}:2168] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  {status}",
     ]
 
 
@@ -104,6 +107,14 @@ def test_truncated_ends_keep_what_stands_between(reader: LogReader, cut: int, ta
     assert facts(reader.read_text(part).incident) == facts(reader.read_text(whole).incident)
 
 
+def test_threads_share_a_reader(reader: LogReader) -> None:
+    """Several threads reading at once get what each gets alone."""
+    logs = ["\n".join(report(rank, rank * 10)) * 50 for rank in range(1, 9)]
+    alone = [reader.read_text(log) for log in logs]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(reader.read_text, logs)) == alone
+
+
 def test_filling_does_not_matter(reader: LogReader) -> None:
     """Megabytes of training output between the start and the failure change no fact."""
     start = "NCCL version 2.18.5+cuda12.2\nexport NCCL_P2P_DISABLE=1\n"
@@ -131,14 +142,16 @@ def test_damaged_logs_never_break_the_reader(reader: LogReader, seed: int) -> No
     """Mutated logs are read or refused with advice; quotes stay short and line numbers real."""
     rng = random.Random(seed)
     seeds = ["\n".join(rng.sample(EXAMPLES, 6)).encode() for _ in range(40)]
+    refused = 0
     for _ in range(FUZZ_INPUTS // 3):
         data = mutate(rng, seeds)
         try:
             reading = reader.read_bytes(data)
-        except InputError as error:
-            assert error.todo
+        except InputError:
+            refused += 1
             continue
         lines = data.count(b"\n") + 1
         for item in (*reading.events, *reading.incident.facts):
             assert 0 <= item.line <= lines
             assert len(item.quote if isinstance(item, Fact) else item.text) <= 400
+    assert refused < FUZZ_INPUTS // 10

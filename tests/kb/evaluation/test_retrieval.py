@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kb.errors import InputError
-from kb.evaluate_retrieval import (
+from kb.evaluation.retrieval import (
     Benchmark,
     Query,
     Scores,

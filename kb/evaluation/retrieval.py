@@ -1,6 +1,7 @@
-"""How well retrieval finds what a post was about: ranks, recall, nDCG, with intervals.
+"""How well a post finds its own root cause and fix, by any scorer; no index is involved.
 
-A route is anything that scores all documents for all queries; the evaluation knows no index.
+A route is anything that scores all documents for all queries. `kb.evaluation.ablation` measures
+the indexes and the search themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from kb.embed.base import Embedder
 from kb.errors import InputError
-from kb.evaluation.intervals import Interval, mean_interval
+from kb.evaluation.metrics import FULL, Judged, Result, summarise
 from kb.fuse import fuse_scores
 
 Scores = NDArray[np.float32]
@@ -42,20 +43,6 @@ class Benchmark:
 
     queries: tuple[Query, ...]
     documents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """How one route did on one group of queries, with 95 % bootstrap intervals over queries."""
-
-    route: str
-    group: str
-    count: int
-    mrr: Interval
-    recall_at_1: Interval
-    recall_at_5: Interval
-    recall_at_10: Interval
-    ndcg_at_10: Interval
 
 
 def load_threads(path: Path) -> Benchmark:
@@ -126,23 +113,12 @@ def evaluate(benchmark: Benchmark, routes: Mapping[str, Route]) -> list[Result]:
     for name, route in routes.items():
         found = ranks(route(texts, benchmark.documents), relevant)
         results += [
-            _result(name, str(group), found[groups == group]) for group in sorted({*groups})
+            summarise(name, str(group), _judged(found[groups == group]))
+            for group in sorted({*groups})
         ]
     return results
 
 
-def _result(route: str, group: str, found: NDArray[np.int64]) -> Result:
-    def recall_at(k: int) -> Interval:
-        return mean_interval((found <= k).tolist())
-
-    gain = np.where(found <= 10, 1 / np.log2(found + 1), 0.0)
-    return Result(
-        route=route,
-        group=group,
-        count=len(found),
-        mrr=mean_interval((1 / found).tolist()),
-        recall_at_1=recall_at(1),
-        recall_at_5=recall_at(5),
-        recall_at_10=recall_at(10),
-        ndcg_at_10=mean_interval(gain.tolist()),
-    )
+def _judged(ranks_found: NDArray[np.int64]) -> list[Judged]:
+    """Answers in which the only relevant document stands at the given ranks."""
+    return [Judged(found=(0,) * (rank - 1) + (FULL,), ideal=(FULL,)) for rank in ranks_found]

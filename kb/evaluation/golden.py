@@ -1,0 +1,156 @@
+"""The golden set: queries as people write them, and which cases answer them, judged twice.
+
+Files of ``data/golden``: ``queries.jsonl`` and one file a judging pass. What the figures use is the
+mean of both passes rounded down, so a case counts fully only where both say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from kb.errors import DataError
+from kb.evaluation.metrics import FULL, GRADES
+from kb.types import Language
+
+QUERIES = "queries.jsonl"
+PASSES = ("judgements-a.jsonl", "judgements-b.jsonl")
+
+QueryKind = Literal["words", "log", "mixed"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenQuery:
+    """What a person asks: `words` is a description, `log` program output only, `mixed` both.
+
+    `language` is the person's, also where only program output was pasted; `typos` says that words
+    are misspelt.
+    """
+
+    id: str
+    language: Language
+    kind: QueryKind
+    text: str
+    typos: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """Grades of the cases one pass looked at for one query; cases not named have grade 0."""
+
+    query: str
+    grades: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenSet:
+    """Queries in the order of the file, with both passes' grades by query id."""
+
+    queries: tuple[GoldenQuery, ...]
+    first: Mapping[str, Mapping[str, int]]
+    second: Mapping[str, Mapping[str, int]]
+
+    def grades(self, query: str) -> dict[str, int]:
+        """The grades that count: the mean of both passes rounded down, above 0."""
+        first, second = self.first[query], self.second[query]
+        means = {case: (grade + second[case]) // 2 for case, grade in first.items()}
+        return {case: grade for case, grade in means.items() if grade}
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Both passes' grades of every query and case they looked at."""
+        return [
+            (grade, self.second[query.id][case])
+            for query in self.queries
+            for case, grade in self.first[query.id].items()
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """How far two passes agree: share of equal grades, and Cohen's kappa (1: always)."""
+
+    pairs: int
+    equal: float
+    kappa: float
+
+
+def load_golden(folder: Path) -> GoldenSet:
+    """Read and check the golden set.
+
+    Raises:
+        DataError: a file is missing or breaks its schema, the passes judged different cases, or
+            they agree on no case for a query.
+    """
+    queries = _lines(folder / QUERIES, GoldenQuery)
+    twice = [query for query, count in Counter(query.id for query in queries).items() if count > 1]
+    if twice:
+        raise DataError(f"{QUERIES}: {twice[0]!r} stands twice", todo="rename one of them")
+    first, second = (_pass(folder / name, queries) for name in PASSES)
+    golden = GoldenSet(queries=queries, first=first, second=second)
+    for query in queries:
+        if first[query.id].keys() != second[query.id].keys():
+            raise DataError(
+                f"query {query.id!r}: the passes judged different cases",
+                todo="judge every case of either pass in both",
+            )
+        if FULL not in golden.grades(query.id).values():
+            raise DataError(
+                f"query {query.id!r}: the passes agree on no case of grade {FULL}",
+                todo="look at it again, or leave the query out",
+            )
+    return golden
+
+
+def _pass(path: Path, queries: Sequence[GoldenQuery]) -> dict[str, dict[str, int]]:
+    judgements = {item.query: item.grades for item in _lines(path, Judgement)}
+    wrong = judgements.keys() ^ {query.id for query in queries}
+    if wrong:
+        raise DataError(
+            f"{path.name}: {min(wrong)!r} is not both a query and judged",
+            todo=f"judge every query of {QUERIES} once",
+        )
+    for query, grades in judgements.items():
+        if not set(grades.values()) <= set(GRADES):
+            raise DataError(f"{path.name}: {query!r} has a grade that is none of {GRADES}")
+    return judgements
+
+
+def _lines(path: Path, kind: type[T]) -> tuple[T, ...]:
+    """One value a line."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}", todo="restore data/golden") from error
+    decoder = msgspec.json.Decoder(kind)
+    values = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values.append(decoder.decode(line))
+        except msgspec.DecodeError as error:
+            raise DataError(
+                f"{path.name}, line {number}: {error}", todo="see data/golden/README.md"
+            ) from error
+    return tuple(values)
+
+
+def agreement(pairs: Sequence[tuple[int, int]]) -> Agreement:
+    """Agreement of two judges: kappa = (observed - expected) / (1 - expected).
+
+    Kappa is NaN where chance alone would always agree.
+    Source: Cohen 1960, https://doi.org/10.1177/001316446002000104
+    """
+    total = len(pairs)
+    if not total:
+        return Agreement(pairs=0, equal=float("nan"), kappa=float("nan"))
+    equal = sum(first == second for first, second in pairs) / total
+    by_first = Counter(first for first, _ in pairs)
+    by_second = Counter(second for _, second in pairs)
+    expected = sum(by_first[grade] * by_second[grade] for grade in GRADES) / total**2
+    kappa = (equal - expected) / (1 - expected) if expected < 1 else float("nan")
+    return Agreement(pairs=total, equal=equal, kappa=kappa)
