@@ -117,10 +117,14 @@ def load_knowledge(data: Path, *, cache: Path | None = None) -> Knowledge:
 
 
 def _keep(kept: Path, knowledge: Knowledge) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
     aside = kept.with_name(f"{kept.name}.{os.getpid()}")
-    aside.write_bytes(msgspec.json.encode(knowledge))
-    aside.replace(kept)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_bytes(msgspec.json.encode(knowledge))
+        aside.replace(kept)
+    except OSError:
+        aside.unlink(missing_ok=True)  # a full or read-only disk costs the cache, not the answer
+        return
     for other in kept.parent.glob("knowledge-*.json"):
         if other != kept:
             other.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -38,7 +38,8 @@ POOL_PER_HIT = 10  # so that the entries asked for are among them
 POOL_GROWTH = 4  # the next try's pool where they were not
 MAX_TERMS = 96  # words asked for, the rarest; 48 lower the MRR by .03, 200 do not raise it
 REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
-SIGNATURE_POOL = 40  # entries whose signature is compared; reading one costs 20 microseconds
+SIGNATURE_POOL = 20  # chunks proposed for the log lines of their entry
+SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
 LIMIT_MAX = 1000  # hits a question may ask for
 LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
 K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
@@ -122,7 +123,9 @@ class Searcher:
         pool = max(POOL, POOL_PER_HIT * limit)
         reach = snapshot.manifest.chunks if allowed is None else len(allowed)
         while True:
-            candidates = self._candidates(question, snapshot, filters, allowed, pool)
+            candidates = self._candidates(
+                question, snapshot, filters, allowed, pool=pool, limit=limit
+            )
             entries = len(np.unique(candidates.owners))
             if entries >= limit or pool >= reach:
                 break
@@ -180,8 +183,11 @@ class Searcher:
         snapshot: Snapshot,
         filters: Filters,
         allowed: Numbers | None,
+        *,
         pool: int,
+        limit: int,
     ) -> _Candidates:
+        """The chunks that can belong to the best `limit` entries, with their exact likeness."""
         proposed = [np.zeros(0, dtype=np.int64)]
         if question.vector is not None:
             proposed.append(snapshot.dense.search(question.vector, pool, allowed)[0])
@@ -194,15 +200,25 @@ class Searcher:
         owners = snapshot.catalogue.owners_of(numbers)
         numbers, owners = numbers[owners >= 0], owners[owners >= 0]
         # every candidate gets the scores of all routes: which route found it must not matter
-        known = dict(zip(words.tolist(), bm25.tolist(), strict=True))
-        rest = [number for number in numbers.tolist() if number not in known]
-        known.update(snapshot.lexical.scores(question.terms, rest))
-        lexical = np.array([known.get(number, 0.0) for number in numbers.tolist()], np.float32)
-        likeness = text_similarity(
-            self._cosines(question.vector, numbers), lexical / (question.reachable or 1.0)
-        )
+        cosine = self._cosines(question.vector, numbers)
+        lexical = _scores_of(numbers, dict(zip(words.tolist(), bm25.tolist(), strict=True)))
+        open_ = lexical < 0
+        # a chunk the words did not propose has at most the BM25 of the last one they did
+        most = bm25[-1] if len(words) == pool else np.float32(0)
+        reachable = np.float32(question.reachable or 1)
+        lower = text_similarity(cosine, np.maximum(lexical, np.float32(0)) / reachable)
+        upper = text_similarity(cosine, np.where(open_, most, lexical) / reachable)
+        is_signed = np.isin(numbers, signed)
+        keep = (upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)) | is_signed
+        asked = numbers[open_ & keep].tolist() if most else []
+        exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, asked))
+        lexical = np.maximum(np.maximum(lexical, exact), np.float32(0))
+        likeness = text_similarity(cosine, lexical / reachable)
         return _Candidates(
-            numbers=numbers, owners=owners, likeness=likeness, signed=np.isin(numbers, signed)
+            numbers=numbers[keep],
+            owners=owners[keep],
+            likeness=likeness[keep],
+            signed=is_signed[keep],
         )
 
     def _cosines(self, vector: Scores | None, numbers: Numbers) -> Scores:
@@ -224,7 +240,7 @@ class Searcher:
         best = _best_chunks(candidates)
         ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
         lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
-        wanted = np.union1d(ordinals[: limit + SIGNATURE_POOL], lines)
+        wanted = np.union1d(ordinals[: limit + SIGNATURE_SLACK], lines)
         heads = self._store.heads(wanted.tolist())
         ranked = []
         for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
@@ -260,6 +276,21 @@ class Searcher:
                 )
             )
         return tuple(hits)
+
+
+def _scores_of(numbers: Numbers, known: Mapping[int, float]) -> Scores:
+    """The known score of every number, -1 where there is none."""
+    return np.array([known.get(number, -1.0) for number in numbers.tolist()], dtype=np.float32)
+
+
+def _nth_best(likeness: Scores, owners: NDArray[np.int64], rank: int) -> float:
+    """Likeness of the entry at that rank, each by its best chunk; -1 when there are fewer."""
+    entries, position = np.unique(owners, return_inverse=True)
+    if len(entries) < rank:
+        return -1.0
+    best = np.full(len(entries), -1.0, dtype=np.float32)
+    np.maximum.at(best, position, likeness)
+    return float(np.partition(best, len(entries) - rank)[len(entries) - rank])
 
 
 def _best_chunks(candidates: _Candidates) -> NDArray[np.int64]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from app.commands.common import State, format_option, write_json
+from kb.settings import Settings
 
 if TYPE_CHECKING:
+    from kb.embed.base import Embedder
+    from kb.evaluation.metrics import Result
+    from kb.evaluation.search_quality import GoldenReport
     from kb.service import Service
 
 WHAT = ("knowledge", "retrieval", "diagnosis")
-NEED_THREADS = ("retrieval", "diagnosis")
+NEED_THREADS = ("diagnosis",)
 Figures = dict[str, dict[str, str]]
+Tables = dict[str, dict[str, dict[str, str]]]
+"""Table, row, column."""
 
 
 @click.command("evaluate")
@@ -23,39 +30,65 @@ Figures = dict[str, dict[str, str]]
 @click.option(
     "--threads",
     type=click.Path(path_type=Path),
-    help="Labelled threads, one JSON object a line; retrieval and diagnosis are measured on them.",
+    help="Labelled threads, one JSON object a line; diagnosis is measured on them, and retrieval "
+    "on them too.",
+)
+@click.option(
+    "--minilm/--no-minilm",
+    default=True,
+    show_default=True,
+    help="With `retrieval`, also measure all-MiniLM-L6-v2; it takes minutes.",
 )
 @format_option("text", "json")
 @click.pass_context
-def command(context: click.Context, what: str | None, threads: Path | None, form: str) -> None:
+def command(
+    context: click.Context, what: str | None, threads: Path | None, minilm: bool, form: str
+) -> None:
     """Measure WHAT: knowledge, retrieval or diagnosis; without WHAT all that can be measured.
 
-    Each incident is judged by weights that never saw its project and without its own case.
+    Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
+    diagnosed by weights that never saw its project and without its own case.
     """
     state = context.find_object(State) or State()
     chosen = [what] if what else [name for name in WHAT if threads or name not in NEED_THREADS]
     if what in NEED_THREADS and threads is None:
         raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
+    figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
-        figures = {name: _measure(name, service, threads) for name in chosen}
+        for name in chosen:
+            if name == "knowledge":
+                figures[name] = _knowledge(service)
+            elif name == "retrieval":
+                compare = minilm and what == name
+                figures |= _retrieval(service, state.settings, threads, minilm=compare)
+            elif threads is not None:
+                figures[name] = _diagnosis(service, threads)
     if form == "json":
         write_json(figures)
         return
-    from app.layout import columns, paragraphs
+    from app.layout import paragraphs
 
-    blocks = []
-    for groups in figures.values():
-        for group, values in groups.items():
-            rows = columns([(f"  {name}", value) for name, value in values.items()])
-            blocks.append([click.style(group, bold=True), *rows])
+    blocks = [
+        [click.style(group, bold=True), *_lines(values)]
+        for groups in figures.values()
+        for group, values in groups.items()
+    ]
     click.echo(paragraphs(blocks), nl=False, color=state.colour)
 
 
-def _measure(name: str, service: Service, threads: Path | None) -> Figures:
-    if threads is None:
-        return _knowledge(service)
-    measures = {"retrieval": _retrieval, "diagnosis": _diagnosis}
-    return measures[name](service, threads) if name in measures else _knowledge(service)
+def _lines(values: Mapping[str, str | dict[str, str]]) -> list[str]:
+    """A list of figures as two columns, a table with its header."""
+    from app.layout import columns
+
+    rows: list[tuple[str, ...]] = []
+    for name, value in values.items():
+        if isinstance(value, str):
+            rows.append((f"  {name}", value))
+            continue
+        if not rows:
+            rows.append(("", *value))
+        rows.append((f"  {name}", *value.values()))
+    return columns(rows)
 
 
 def _knowledge(service: Service) -> Figures:
@@ -78,29 +111,82 @@ def _knowledge(service: Service) -> Figures:
     }
 
 
-def _retrieval(service: Service, threads: Path) -> Figures:
-    """How the embedder alone ranks each thread's own cause and fix among all threads'."""
+def _retrieval(
+    service: Service, settings: Settings, threads: Path | None, *, minilm: bool
+) -> dict[str, Figures | Tables]:
+    """The search on the golden set and on labelled threads, route by route."""
     from kb.embed import load_embedder
-    from kb.evaluate_retrieval import dense, evaluate, load_threads
+    from kb.evaluation.golden import load_golden
+    from kb.evaluation.retrieval import load_threads
+    from kb.evaluation.search_quality import measure_golden, measure_threads
+    from kb.text import Tokenizer
 
-    routes = {"dense": dense(load_embedder(service.settings))}
+    embedder, tokenizer = load_embedder(settings), Tokenizer(settings.data / "lexicon")
+    other, missing = _monolingual() if minilm else (None, "")
+    golden = load_golden(settings.data / "golden")
+    cases = service.knowledge.cases
+    report = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
+    summary = _summary(report) | ({"MiniLM": missing} if missing else {})
+    tables = _tables("golden set", report.results)
+    tables["golden set, parts, the search as shipped"] = {
+        result.group: _row(result) for result in report.parts
+    }
+    if threads is not None:
+        results = measure_threads(load_threads(threads), embedder, tokenizer, monolingual=other)
+        tables |= _tables("posts and their threads' causes", results)
+    return {"retrieval": {"golden set": summary}, "retrieval by route": tables}
+
+
+def _monolingual() -> tuple[Embedder | None, str]:
+    """The model to compare with, or why there is none."""
+    from kb.errors import MissingExtraError
+    from kb.evaluation.ablation import monolingual
+
+    try:
+        return monolingual(), ""
+    except MissingExtraError as error:
+        return None, str(error)
+
+
+def _summary(report: GoldenReport) -> dict[str, str]:
+    agreed = report.agreement
     return {
-        f"retrieval, {result.route}, {result.group}": {
-            "MRR": str(result.mrr),
-            "recall@1": str(result.recall_at_1),
-            "recall@5": str(result.recall_at_5),
-            "recall@10": str(result.recall_at_10),
-            "nDCG@10": str(result.ndcg_at_10),
-        }
-        for result in evaluate(load_threads(threads), routes)
+        "queries": f"{report.queries} ({report.left_out} left out, their cases are not here)",
+        "cases searched": str(report.cases),
+        "two judgements": f"kappa {agreed.kappa:.2f}, equal {agreed.equal:.1%} of {agreed.pairs}",
+        "recall@5, cross-language / same": str(report.parity),
+        "the same without bare log lines": str(report.parity_of_words),
+    }
+
+
+def _tables(title: str, results: Sequence[Result]) -> Tables:
+    """One table a group, one row a route."""
+    tables: Tables = {}
+    for result in results:
+        table = tables.setdefault(f"{title}, {result.group} (n={result.count})", {})
+        table[result.route] = _row(result)
+    return tables
+
+
+def _row(result: Result) -> dict[str, str]:
+    figures = {
+        "MRR": result.mrr,
+        "recall@1": result.recall_at_1,
+        "recall@5": result.recall_at_5,
+        "recall@10": result.recall_at_10,
+        "nDCG@10": result.ndcg_at_10,
+    }
+    return {
+        name: f"{value.mean:.3f} [{value.low:.2f}, {value.high:.2f}]"
+        for name, value in figures.items()
     }
 
 
 def _diagnosis(service: Service, threads: Path) -> Figures:
     """Held-out quality of the ranking of causes."""
     from kb.evaluation.diagnosis import cross_validate
-    from kb.evaluation.incidents import load_incidents
     from kb.evaluation.figures import quality
+    from kb.evaluation.incidents import load_incidents
     from kb.evaluation.samples import case_samples, samples_of
     from kb.types import UNKNOWN
 

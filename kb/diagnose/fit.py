@@ -120,7 +120,7 @@ def _matrix(samples: Sequence[Sample], causes: Sequence[str]) -> _Matrix:
     place = {cause: number for number, cause in enumerate(causes)}
     counts: dict[str, int] = {}
     for sample in samples:
-        for name in {signal.name for signal in sample.signals}:
+        for name in {signal.name for signal in sample.signals if signal.weights}:
             counts[name] = counts.get(name, 0) + 1
     names = tuple(sorted(name for name, count in counts.items() if count >= MIN_SUPPORT))
     column = {name: number for number, name in enumerate(names)}

@@ -27,7 +27,7 @@ from kb.types import EvidenceKind
 
 WEIGHTS_FORMAT = 1
 REPEAT_DISCOUNT = 0.85  # 1 double counts, 0.55 forgets; held-out likelihood is best about here
-VOTE_FLOOR = 0.5  # share of votes spread evenly: a few cases never rule the other causes out
+MIN_OPEN = 0.5  # share of the votes that always stays spread evenly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +156,15 @@ def discounted(signals: Sequence[Signal], cause: str) -> list[float]:
 
 
 def vote_logit(cause: str, votes: Mapping[str, float], causes: int) -> float:
-    """Log of a cause's share of votes against an even split, floored; 0 when nobody voted."""
-    if not votes:
-        return 0.0
-    even = 1 / causes
-    return math.log((votes.get(cause, 0.0) * (1 - VOTE_FLOOR) + VOTE_FLOOR * even) / even)
+    """Log of a cause's share of votes against an even split; what is left open is spread evenly.
+
+    At least MIN_OPEN is left open: cases never rule the other causes out.
+    """
+    given = sum(votes.values())
+    keep = min(1.0, (1 - MIN_OPEN) / given) if given else 0.0
+    share = votes.get(cause, 0.0) * keep
+    left = (1 - given * keep) / causes
+    return math.log((share + left) * causes)
 
 
 def _unknown_share(scored: list[tuple[str, float, list[Part]]], weights: Weights) -> float:

@@ -26,7 +26,9 @@ def base_rates(cases: Sequence[Entry]) -> dict[str, float]:
 def case_votes(
     hits: Sequence[Hit], entries: Mapping[str, Entry], rates: Mapping[str, float]
 ) -> dict[str, float]:
-    """Share of votes per cause among the most similar entries; sums to 1, or is empty.
+    """Share of votes per cause among the most similar entries.
+
+    The shares sum to the score of the nearest entry, so unlike cases leave most of the vote open.
 
     Votes are divided by how many cases a cause has, since frequent causes stand beside any
     question; the prior already knows that they are frequent.
@@ -42,4 +44,6 @@ def case_votes(
             votes[claim.id] += ALSO_SHARE * strength
     fair = {cause: share / rates.get(cause, RATE_COUNT) for cause, share in votes.items()}
     total = sum(fair.values())
-    return {cause: share / total for cause, share in sorted(fair.items())} if total else {}
+    nearest = max((hit.score for hit in hits[:VOTERS]), default=0.0)
+    scale = nearest / total if total else 0.0
+    return {cause: share * scale for cause, share in sorted(fair.items())} if scale else {}

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from kb.diagnose.fit import Sample, calibrate, fit
 from kb.diagnose.model import Ranking, Scored, Weights, rank_causes
-from kb.evaluation.incidents import Incident
 from kb.evaluation.figures import Prediction
+from kb.evaluation.incidents import Incident
 
 FOLDS = 10
 SEED = 7

@@ -105,14 +105,14 @@ def measure_threads(
     monolingual: Embedder | None = None,
 ) -> tuple[Result, ...]:
     """Every post against all threads' root causes and fixes, by route and language pair."""
-    questions = [
-        Question(text=query.text, grades={query.id: FULL}) for query in benchmark.queries
-    ]
+    questions = [Question(text=query.text, grades={query.id: FULL}) for query in benchmark.queries]
     models = Models(embedder=embedder, monolingual=monolingual, tokenizer=tokenizer)
     answers = models.ask(thread_entries(benchmark), questions)
     groups = [query.group for query in benchmark.queries]
     return tuple(
-        summarise(route, group, [one for one, its in zip(judged, groups, strict=True) if its == group])
+        summarise(
+            route, group, [one for one, its in zip(judged, groups, strict=True) if its == group]
+        )
         for group in sorted(set(groups))
         for route, judged in answers.items()
     )
@@ -129,7 +129,9 @@ class Models:
         self._other = Remembering(monolingual) if monolingual else None
         self._tokenizer = tokenizer
 
-    def ask(self, entries: Sequence[Entry], questions: Sequence[Question]) -> dict[str, list[Judged]]:
+    def ask(
+        self, entries: Sequence[Entry], questions: Sequence[Question]
+    ) -> dict[str, list[Judged]]:
         """All routes' answers over `entries`."""
         with searchable(entries, self._own, self._tokenizer) as rankers:
             answers = ask(rankers, questions)

@@ -9,6 +9,7 @@ progress, ranks
 rank_behind                     a rank's last enqueued work or timed-out number is below others'
 enqueued_beyond_timeout         work was enqueued beyond the timed-out number: the host ran on
 nothing_beyond_timeout          the timed-out work is the last one enqueued: the host waits for it
+enqueued_equals_completed_plus_one  exactly one work is under way
 gap_enqueued_completed          ten or more works lie between last completed and last enqueued
 none_completed                  a group's first work never completed (last completed -1 or 0)
 all_ranks_same_op_none_completed  several ranks, one op and number, none completed, none missing
@@ -56,6 +57,7 @@ at_<what>, in_<what>             what runs next to the failure: at_eval, at_save
 tokenizer_or_map_progress_nearby  preprocessing bars beside the failure
 bar_of_bytes                    a data or download bar beside the failure
 exit_code_<n>, signal_<n>       how processes ended
+magic_number_http               the wrong magic spells an HTTP request: a scraper on NCCL's port
 heartbeat_monitor               the watchdog itself was stuck
 fr_dump_failed                  the flight recorder could not write
 setting_<name>                  a telling setting is present (p2p_disable, ib_disable, ...)

@@ -1,9 +1,10 @@
 """How fast a log becomes an incident, beside what else reads logs.
 
-Run: ``python tests/bench/bench_scan.py [MEGABYTES] [REPEATS] [--no-rg]``. Writes a multi-rank log and a
-storm of errors to a temporary folder, reads each in a process of its own (so the resident set is
-that of the reader alone) and prints wall and processor time, speed and resident set; then `cat`,
-``wc -l``, ripgrep with the same patterns, Python's `re` and, where installed, Drain3 on a sample.
+Run: ``python tests/bench/bench_scan.py [MEGABYTES] [REPEATS] [--no-rg]``. Writes a multi-rank log
+and a storm of errors to a temporary folder, reads each in a process of its own (so the resident
+set is that of the reader alone) and prints wall and processor time, speed and resident set; then
+`cat`, ``wc -l``, ripgrep with the same patterns (minutes), Python's `re` and, where installed,
+Drain3 on a sample.
 """
 
 from __future__ import annotations

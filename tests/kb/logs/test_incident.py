@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from kb.logs import LogReader
-from kb.types import Incident
+from kb.logs import LogReader, facts
+from kb.types import Incident, Pattern
 
 
 def work(rank: int, seq: int = 19, op: str = "ALLREDUCE", numel: int = 1, ms: int = 600_000) -> str:
@@ -337,3 +338,13 @@ def test_quotes_are_pieces_of_the_redacted_input(reader: LogReader) -> None:
     for fact in reading.incident.facts:
         if fact.line and "<redacted:" not in fact.quote:
             assert fact.quote in lines[fact.line - 1]
+
+
+def test_every_fact_is_documented(reader: LogReader, patterns: tuple[Pattern, ...]) -> None:
+    """Facts found on the examples of all patterns stand in the table of kb.logs.facts."""
+    table = facts.__doc__ or ""
+    families = re.findall(r"\b(\w+_)<\w+>", table)
+    known = set(re.findall(r"\b[a-z]\w*\b", table)) | set(facts.DIRECT.values())
+    examples = [line for pattern in patterns for line in pattern.examples]
+    found = set().union(*(names(reader.read_text(line).incident) for line in examples))
+    assert {n for n in found - known if not n.startswith(tuple(families))} == set()
