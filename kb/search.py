@@ -204,15 +204,16 @@ class Searcher:
         lexical = _scores_of(numbers, dict(zip(words.tolist(), bm25.tolist(), strict=True)))
         open_ = lexical < 0
         # a chunk the words did not propose has at most the BM25 of the last one they did
-        most = bm25[-1] if len(words) == pool else np.float32(0)
-        reachable = np.float32(question.reachable or 1)
-        lower = text_similarity(cosine, np.maximum(lexical, np.float32(0)) / reachable)
+        most = float(bm25[-1]) if len(words) == pool else 0.0
+        reachable = question.reachable or 1.0
+        lower = text_similarity(cosine, np.maximum(lexical, 0) / reachable)
         upper = text_similarity(cosine, np.where(open_, most, lexical) / reachable)
         is_signed = np.isin(numbers, signed)
-        keep = (upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)) | is_signed
+        keep = upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)
+        keep |= np.isin(owners, owners[is_signed])
         asked = numbers[open_ & keep].tolist() if most else []
         exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, asked))
-        lexical = np.maximum(np.maximum(lexical, exact), np.float32(0))
+        lexical = np.maximum(np.maximum(lexical, exact), 0)
         likeness = text_similarity(cosine, lexical / reachable)
         return _Candidates(
             numbers=numbers[keep],

@@ -13,7 +13,7 @@ from kb.diagnose.votes import base_rates, case_votes
 from kb.knowledge import Knowledge
 from kb.types import DiagnosisStatus, Entry, Filters, Hit, LogReading, SearchResult
 
-UNKNOWN_BELOW = 0.22  # a leading cause less likely than this is no answer
+UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
 SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
 SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked

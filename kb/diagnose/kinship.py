@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -33,9 +32,12 @@ class Kin:
 
     def __init__(self, cases: Sequence[Entry]) -> None:
         self._names = {case.id: _names(case) for case in cases}
-        counts = Counter(name for names in self._names.values() for name in names)
+        names = {name for found in self._names.values() for name in found}
+        said = [_fold(_symptoms(case)) for case in cases]
         most = math.log(max(len(cases), 2))
-        self._rarity = {name: 1 - math.log(count) / most for name, count in counts.items()}
+        # A name many reports mention (nccl, pytorch) is a word of the field, not a project named.
+        counts = {name: sum(f" {name} " in text for text in said) for name in names}
+        self._rarity = {name: 1 - math.log(max(n, 1)) / most for name, n in counts.items()}
 
     def nearer(
         self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str
@@ -97,6 +99,12 @@ def _nats(entry: Entry, rarity: float, text: str) -> float:
 
 def _mentions(op: str, text: str) -> bool:
     return bool(re.search(rf"(?<![A-Za-z]){re.escape(op)}(?![A-Za-z])", text, re.IGNORECASE))
+
+
+def _symptoms(case: Entry) -> str:
+    return " ".join(
+        section.text for section in case.sections if section.role == "symptoms"
+    ) + " ".join(case.signature)
 
 
 def _names(case: Entry) -> tuple[str, ...]:
