@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from kb.diagnose.engine import Engine
 from kb.diagnose.model import load_weights
@@ -22,8 +26,18 @@ from kb.store import Store
 from kb.text import Tokenizer
 from kb.types import Filters
 
+STAMP = "opened.json"  # in the state folder
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What the last opening used: the model setting, the model it gave, the word lists."""
+
+    setting: str
+    model: str
+    tokens: str
 
 
 def _silent(_message: str) -> None:
@@ -62,7 +76,7 @@ def _assemble(
     sync_cases(knowledge, store, say)
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
-    index = _open_index(settings, store, embedder, tokenizer, rebuild=rebuild)
+    index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     searcher = Searcher(store, index, embedder, tokenizer)
     return Service(
         Parts(
@@ -84,22 +98,50 @@ def _assemble(
 
 
 def _open_index(
-    settings: Settings, store: Store, embedder: Embedder, tokenizer: Tokenizer, *, rebuild: bool
+    settings: Settings,
+    store: Store,
+    embedder: Embedder,
+    tokenizer: Tokenizer,
+    say: Notify,
+    *,
+    rebuild: bool,
 ) -> SearchIndex:
+    """The index, built anew when asked to or when the shipped model or word lists changed.
+
+    An index of another kind is refused by `SearchIndex.open`. Only one case is no surprise: this
+    program itself was updated, which the stamp left by the last opening tells.
+    """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
-    if not rebuild:
-        return SearchIndex.open(
-            folder, store=store, embedder=embedder, tokenizer=tokenizer, lexicon=lexicon
-        )
-    index = SearchIndex(
-        folder,
-        store=store,
-        embedder=embedder,
-        tokenizer=tokenizer,
-        tokens=fingerprint(tokenizer, lexicon),
-    )
-    index.rebuild()
+    tokens = fingerprint(tokenizer, lexicon)
+    stamp = Stamp(setting=settings.model, model=embedder.name, tokens=tokens)
+    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
+    if rebuild:
+        index.rebuild()
+    elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
+        say("the shipped model or word lists changed: building the search index anew")
+        index.rebuild()
+    else:
+        index.catch_up()
+    _write_stamp(settings.home / STAMP, stamp)
     return index
+
+
+def _updated(path: Path, now: Stamp) -> bool:
+    """Whether the last opening was by a program with another embedded model or word lists."""
+    try:
+        last = msgspec.json.decode(path.read_bytes(), type=Stamp)
+    except (OSError, msgspec.DecodeError):
+        return now.setting == ""  # an older program left no stamp
+    return last != now and last.setting == now.setting == ""
+
+
+def _write_stamp(path: Path, stamp: Stamp) -> None:
+    aside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        aside.write_bytes(msgspec.json.encode(stamp))
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # without a stamp the next update is refused, not lost
 
 
 def _make_home(home: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
+import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common import State, format_option, write_json
+from app.commands.common import State, format_option, note, write_json
 from kb.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,10 +43,26 @@ Tables = dict[str, dict[str, dict[str, str]]]
     show_default=True,
     help="With `retrieval`, also measure all-MiniLM-L6-v2; it takes minutes.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With `diagnosis`, write REPORT.md with plots to this folder and add to its history.",
+)
+@click.option(
+    "--negatives",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With `--report`, folder of *.log in which nothing timed out: false alarms are counted.",
+)
 @format_option("text", "json")
 @click.pass_context
 def command(
-    context: click.Context, what: str | None, threads: Path | None, minilm: bool, form: str
+    context: click.Context,
+    what: str | None,
+    threads: Path | None,
+    minilm: bool,
+    report: Path | None,
+    negatives: Path | None,
+    form: str,
 ) -> None:
     """Measure WHAT: knowledge, retrieval or diagnosis; without WHAT all that can be measured.
 
@@ -53,6 +73,8 @@ def command(
     chosen = [what] if what else [name for name in WHAT if threads or name not in NEED_THREADS]
     if what in NEED_THREADS and threads is None:
         raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
+    if report is not None and "diagnosis" not in chosen:
+        raise click.UsageError("--report is of the diagnosis: add --threads FILE")
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
         for name in chosen:
@@ -62,7 +84,7 @@ def command(
                 compare = minilm and what == name
                 figures |= _retrieval(service, state.settings, threads, minilm=compare)
             elif threads is not None:
-                figures[name] = _diagnosis(service, threads)
+                figures[name] = _diagnosis(state, threads, report, negatives)
     if form == "json":
         write_json(figures)
         return
@@ -182,26 +204,45 @@ def _row(result: Result) -> dict[str, str]:
     }
 
 
-def _diagnosis(service: Service, threads: Path) -> Figures:
-    """Held-out quality of the ranking of causes."""
-    from kb.evaluation.diagnosis import cross_validate
+def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path | None) -> Figures:
+    """Held-out quality of the ranking of causes; with `report` everything else, written there."""
     from kb.evaluation.figures import quality
     from kb.evaluation.incidents import load_incidents
-    from kb.evaluation.samples import case_samples, samples_of
-    from kb.types import UNKNOWN
+    from kb.evaluation.measure import held_out, kept, measure
 
     incidents = load_incidents(threads)
-    causes = [cause.id for cause in service.causes() if cause.id != UNKNOWN]
-    samples = samples_of(incidents, service)
-    found = quality(cross_validate(incidents, samples, causes, case_samples(service, incidents)))
+    with _shipped_only(state) as service:
+        if report is None:
+            found = quality(kept(held_out(service, incidents)))
+        else:
+            from kb.evaluation.report import write_report
+
+            measured = measure(service, incidents, negatives)
+            found = measured.measurable
+            for path in write_report(
+                measured, report, date=dt.datetime.now(dt.UTC).date().isoformat()
+            ):
+                note(f"wrote {path}")
     return {
         "diagnosis, held out": {
             "first is right": str(found.top1),
             "first is right or as good": str(found.top1_also),
             "right among three": str(found.top3),
+            "right or as good among three": str(found.top3_also),
             "first is right, per cause": str(found.macro_top1),
             "right among three, per cause": str(found.macro_top3),
             "calibration error": str(found.calibration_error),
             "first is right, surest 80%": str(found.top1_at_80),
         }
     }
+
+
+@contextlib.contextmanager
+def _shipped_only(state: State) -> Iterator[Service]:
+    """A knowledge base of the shipped data alone, so that two runs see the same cases."""
+    with tempfile.TemporaryDirectory(prefix="timeout-kb-") as home:
+        service = state.open_service(replace(state.settings, home=Path(home)), notify=note)
+        try:
+            yield service
+        finally:
+            service.close()

@@ -43,7 +43,15 @@ VARIANTS = (
         stages=("read", "patterns and facts", "description", "rank"),
     ),
     _variant(
-        "all",
+        "+ votes of similar cases",
+        "log",
+        "rank",
+        "text",
+        votes=True,
+        stages=("read", "patterns and facts", "description", "search", "rank"),
+    ),
+    _variant(
+        "all (+ kinship)",
         "log",
         "rank",
         "text",

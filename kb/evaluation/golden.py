@@ -1,14 +1,15 @@
 """The golden set: queries as people write them, and which cases answer them, judged twice.
 
-Files of ``data/golden``: ``queries.jsonl`` and one file a judging pass. What the figures use is the
-mean of both passes rounded down, so a case counts fully only where both say so.
+Files of ``data/golden``: ``queries.jsonl``, one file a judging pass, and what a third look settled.
+What the figures use is the mean of both passes rounded down, so a case counts fully only where both
+say so. Where they agree on no case at all, the third look decides; agreement leaves it out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -20,6 +21,7 @@ from kb.types import Language
 
 QUERIES = "queries.jsonl"
 PASSES = ("judgements-a.jsonl", "judgements-b.jsonl")
+SETTLED = "settled.jsonl"
 
 QueryKind = Literal["words", "log", "mixed"]
 T = TypeVar("T")
@@ -50,17 +52,25 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenSet:
-    """Queries in the order of the file, with both passes' grades by query id."""
+    """Queries in the order of the file, with both passes' grades by query id.
+
+    `settled` holds the grades of the queries on which the passes agree on no case.
+    """
 
     queries: tuple[GoldenQuery, ...]
     first: Mapping[str, Mapping[str, int]]
     second: Mapping[str, Mapping[str, int]]
+    settled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def grades(self, query: str) -> dict[str, int]:
-        """The grades that count: the mean of both passes rounded down, above 0."""
-        first, second = self.first[query], self.second[query]
-        means = {case: (grade + second[case]) // 2 for case, grade in first.items()}
-        return {case: grade for case, grade in means.items() if grade}
+        """The grades that count: those settled, or the mean of both passes rounded down."""
+        grades = self.settled.get(query) or self.agreed(query)
+        return {case: grade for case, grade in grades.items() if grade}
+
+    def agreed(self, query: str) -> dict[str, int]:
+        """The mean of both passes rounded down."""
+        second = self.second[query]
+        return {case: (grade + second[case]) // 2 for case, grade in self.first[query].items()}
 
     def pairs(self) -> list[tuple[int, int]]:
         """Both passes' grades of every query and case they looked at."""
@@ -91,30 +101,40 @@ def load_golden(folder: Path) -> GoldenSet:
     twice = [query for query, count in Counter(query.id for query in queries).items() if count > 1]
     if twice:
         raise DataError(f"{QUERIES}: {twice[0]!r} stands twice", todo="rename one of them")
-    first, second = (_pass(folder / name, queries) for name in PASSES)
-    golden = GoldenSet(queries=queries, first=first, second=second)
-    for query in queries:
-        if first[query.id].keys() != second[query.id].keys():
-            raise DataError(
-                f"query {query.id!r}: the passes judged different cases",
-                todo="judge every case of either pass in both",
-            )
-        if FULL not in golden.grades(query.id).values():
-            raise DataError(
-                f"query {query.id!r}: the passes agree on no case of grade {FULL}",
-                todo="look at it again, or leave the query out",
-            )
+    first, second = (_pass(folder / name) for name in PASSES)
+    settled = _pass(folder / SETTLED) if (folder / SETTLED).exists() else {}
+    golden = GoldenSet(queries=queries, first=first, second=second, settled=settled)
+    _check(golden)
     return golden
 
 
-def _pass(path: Path, queries: Sequence[GoldenQuery]) -> dict[str, dict[str, int]]:
+def _check(golden: GoldenSet) -> None:
+    ids = {query.id for query in golden.queries}
+    for name, judged in zip(PASSES, (golden.first, golden.second), strict=True):
+        wrong = judged.keys() ^ ids
+        if wrong:
+            raise DataError(
+                f"{name}: {min(wrong)!r} is not both a query and judged",
+                todo=f"judge every query of {QUERIES} once",
+            )
+    for query in sorted(ids):
+        if golden.first[query].keys() != golden.second[query].keys():
+            raise DataError(
+                f"query {query!r}: the passes judged different cases",
+                todo="judge every case of either pass in both",
+            )
+        agreed = FULL in golden.agreed(query).values()
+        if agreed == (query in golden.settled):
+            raise DataError(
+                f"query {query!r}: the passes agree on a case of grade {FULL} and it is settled"
+                if agreed
+                else f"query {query!r}: the passes agree on no case of grade {FULL}",
+                todo=f"settle the queries without agreement in {SETTLED}, and no others",
+            )
+
+
+def _pass(path: Path) -> dict[str, dict[str, int]]:
     judgements = {item.query: item.grades for item in _lines(path, Judgement)}
-    wrong = judgements.keys() ^ {query.id for query in queries}
-    if wrong:
-        raise DataError(
-            f"{path.name}: {min(wrong)!r} is not both a query and judged",
-            todo=f"judge every query of {QUERIES} once",
-        )
     for query, grades in judgements.items():
         if not set(grades.values()) <= set(GRADES):
             raise DataError(f"{path.name}: {query!r} has a grade that is none of {GRADES}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kb.diagnose.engine import UNKNOWN_BELOW
-from kb.evaluation.diagnosis import CrossFit, predict
+from kb.evaluation.diagnosis import CrossFit, cross_validate, predict
 from kb.evaluation.evidence import Worth, worth_of_evidence
 from kb.evaluation.figures import Prediction, Quality, quality
 from kb.evaluation.incidents import Incident
@@ -20,6 +20,7 @@ from kb.evaluation.samples import (
     kinships,
     observe,
     sample_of,
+    samples_of,
     thread_address,
 )
 from kb.evaluation.stages import Stages, pastes, time_stages
@@ -63,6 +64,12 @@ def kept(predictions: Sequence[Prediction]) -> list[Prediction]:
 def causes_of(service: Service) -> list[str]:
     """Ids of all causes a ranking holds."""
     return [cause.id for cause in service.causes() if cause.id != UNKNOWN]
+
+
+def held_out(service: Service, incidents: Sequence[Incident]) -> list[Prediction]:
+    """Predictions of all incidents, each by weights and cases that never saw it."""
+    samples = samples_of(incidents, service)
+    return cross_validate(incidents, samples, causes_of(service), case_samples(service, incidents))
 
 
 def measure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb.diagnose.engine import HANG_EVENT, TROUBLE_KINDS
+from kb.diagnose.engine import REPORT_EVENTS, TROUBLE_KINDS
 from kb.errors import InputError
 from kb.service import Service
 from kb.types import DiagnosisStatus, LogReading
@@ -52,6 +52,7 @@ def _judge(service: Service, path: Path) -> Negative:
 
 def _triggers(service: Service, reading: LogReading) -> tuple[str, ...]:
     patterns = service.knowledge.pattern_by_id
+    telling = frozenset().union(*REPORT_EVENTS)
     found = [
         f"{event.pattern_id}: line {event.line}: {event.text.strip()[:100]}"
         for event in reading.events
@@ -59,6 +60,6 @@ def _triggers(service: Service, reading: LogReading) -> tuple[str, ...]:
     ]
     for signal in service.engine.signals(reading):
         pattern = patterns.get(signal.reason_id)
-        if pattern is not None and pattern.event == HANG_EVENT and not signal.denied:
+        if pattern is not None and pattern.event in telling and not signal.denied:
             found.append(f"{pattern.id}: {signal.quote.strip()[:100]}")
     return tuple(dict.fromkeys(found))

@@ -6,13 +6,14 @@ of the other; the case itself does not vote, and the weights never saw its proje
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kb.diagnose.fit import Sample
 from kb.evaluation.diagnosis import CrossFit
 from kb.evaluation.intervals import Interval, mean_interval
-from kb.evaluation.samples import Kinships, addresses, observe
+from kb.evaluation.samples import Kinships, Observation, addresses, observe
 from kb.service import Service
 from kb.types import Entry, Language
 
@@ -21,7 +22,8 @@ from kb.types import Entry, Language
 class Twin:
     """One case's symptoms in both languages and the cause each is given first.
 
-    `from_thread` tells the cases that stand on one of the labelled threads.
+    `from_thread` tells the cases that stand on one of the labelled threads; `only_zh` and
+    `only_en` name the signals one language gave and the other did not.
     """
 
     case: str
@@ -29,6 +31,8 @@ class Twin:
     zh: str
     en: str
     from_thread: bool
+    only_zh: tuple[str, ...] = ()
+    only_en: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -60,23 +64,39 @@ def twins(
     """
     found = []
     for case in service.knowledge.cases:
-        first = {
-            section.language: _first(
-                _report(case, section.language, lines), case, service, kin, fitted
-            )
+        seen = {
+            section.language: observe(_report(case, section.language, lines), service, (case.id,))
             for section in case.sections
             if section.role == "symptoms"
         }
+        zh, en = (_names(seen[language]) for language in ("zh", "en"))
         found.append(
             Twin(
                 case=case.id,
                 cause=case.causes[0].id,
-                zh=first["zh"],
-                en=first["en"],
+                zh=_first(seen["zh"], case, kin, fitted),
+                en=_first(seen["en"], case, kin, fitted),
                 from_thread=bool(addresses(case) & threads),
+                only_zh=tuple(sorted(zh - en)),
+                only_en=tuple(sorted(en - zh)),
             )
         )
     return found
+
+
+def one_sided(pairs: Sequence[Twin]) -> list[tuple[str, int, int]]:
+    """Signals with the number of twins they stand in in Chinese alone and in English alone.
+
+    Most lopsided first: a cue at the top reads one of the languages badly.
+    """
+    zh = Counter(name for pair in pairs for name in pair.only_zh)
+    en = Counter(name for pair in pairs for name in pair.only_en)
+    rows = [(name, zh[name], en[name]) for name in zh | en]
+    return sorted(rows, key=lambda row: (-row[1] - row[2], row[0]))
+
+
+def _names(seen: Observation) -> set[str]:
+    return {signal.name for signal in seen.signals if signal.kind != "case"}
 
 
 def _report(case: Entry, language: Language, lines: bool) -> str:
@@ -88,8 +108,7 @@ def _report(case: Entry, language: Language, lines: bool) -> str:
     return "\n".join([*words, *(case.signature if lines else ())])
 
 
-def _first(text: str, case: Entry, service: Service, kin: Kinships, fitted: CrossFit) -> str:
-    seen = observe(text, service, (case.id,))
+def _first(seen: Observation, case: Entry, kin: Kinships, fitted: CrossFit) -> str:
     sample = Sample(
         signals=seen.signals,
         votes=seen.votes,

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from kb.evaluation.figures import Prediction, Quality, confusion, per_cause, splits
 from kb.evaluation.intervals import Interval, mean_interval
 from kb.evaluation.measure import Measured, kept
+from kb.evaluation.parity import one_sided
 from kb.evaluation.stages import PASTE_LINES, STAGES, TOTAL
 
 SHOWN_CAUSES = 3
+SHOWN_SIGNALS = 40  # of those found in one language only
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -204,7 +206,11 @@ def parity_section(measured: Measured) -> str:
     if apart:
         text += "\n\nWords only, different first causes:\n\n"
         text += table(["case", "cause", "zh", "en"], apart)
-    return text
+    lopsided = [
+        [name, str(zh), str(en)] for name, zh, en in one_sided(parity.pairs)[:SHOWN_SIGNALS]
+    ]
+    text += "\n\nSignals found in one language of a twin and not in the other:\n\n"
+    return text + table(["signal", "zh only", "en only"], lopsided)
 
 
 def negatives_section(measured: Measured) -> str:
@@ -253,8 +259,8 @@ def stages_section(measured: Measured) -> str:
         for name in (*STAGES, TOTAL)
     ]
     return (
-        f"## Time\n\n{len(stages.taken_ms[TOTAL])} pastes of {PASTE_LINES} lines (the post's words, "
-        "progress of a run, the post's log), one thread, on the machine that wrote this report.\n\n"
+        f"## Time\n\n{len(stages.taken_ms[TOTAL])} pastes of {PASTE_LINES} lines (the post's "
+        "words, progress of a run, its log), one thread, on the machine that wrote this report.\n\n"
         + table(["stage", "p50 ms", "p99 ms"], rows)
     )
 

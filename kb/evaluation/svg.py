@@ -41,9 +41,9 @@ class Chart:
 
 def draw(chart: Chart) -> str:
     """The chart as an SVG document; the same chart gives the same bytes."""
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<title>{html.escape(chart.title)}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         _text(LEFT, 22, chart.title, size=15, anchor="start"),
@@ -69,10 +69,11 @@ def _axes(chart: Chart) -> list[str]:
             _text(low[0], low[1] + 18, f"{x:.2f}"),
         ]
     middle = TOP + (HEIGHT - TOP - BOTTOM) / 2
+    upright = _text(16, middle, chart.y_label, size=13)
     parts += [
         f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="#333333"/>',
         _text(LEFT + (WIDTH - LEFT - RIGHT) / 2, HEIGHT - 14, chart.x_label, size=13),
-        f'<g transform="rotate(-90 16 {middle:.1f})">{_text(16, middle, chart.y_label, size=13)}</g>',
+        f'<g transform="rotate(-90 16 {middle:.1f})">{upright}</g>',
     ]
     return parts
 

@@ -17,7 +17,7 @@ _MACHINE = re.compile(
       \[?\s?(?:19|20)\d\d[-/]\d\d[-/T\d]           # a date, bracketed or not
     | \[?\d{1,2}:\d\d:\d\d                          # a clock
     | \[(?:rank\s?\d|[EWIF]\s?\d{3,4}\s|[EWIDF]\ \w+\.(?:cpp|h|cc|py):\d|default\d|\d+\]:)
-    | \((?:\w+[ _]?)+pid=                            # (Worker pid=
+    | \([\w ]{1,80}pid=                             # (Worker pid=
     | (?:frame\ \#\d|\#\d+\ |File\ ".{1,300}",\ line|Traceback\ \(most)
     | [\w.-]{1,100}:\d+:\d+\ \[\d+\]\ NCCL            # host:pid:tid [0] NCCL
     | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)[\s:]\s?\d

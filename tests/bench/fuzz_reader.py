@@ -7,6 +7,7 @@ exits 1 on the first failure and writes the input beside the script's working fo
 from __future__ import annotations
 
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,7 @@ from kb.types import Pattern
 from tests.kb.logs.mutate import mutate
 
 SLOW_FACTOR = 10.0  # against the mean of inputs of that size
+HANG_S = 20  # an input takes half a millisecond; expressions that blow up take for ever
 FLOOR_S = 0.1  # scheduling noise on a shared machine stays below this
 
 
@@ -30,16 +32,23 @@ def seeds(patterns: tuple[Pattern, ...], rng: random.Random) -> list[bytes]:
     return ["\n".join(rng.sample(lines, rng.randrange(1, 12))).encode() for _ in range(500)]
 
 
+def hang(_number: int, _frame: object) -> None:
+    """Turn a hang into a failure of its input."""
+    raise TimeoutError(f"no answer within {HANG_S} s")
+
+
 def main(count: int, seed: int) -> int:
     """Run `count` inputs; 0 when all passed."""
     patterns = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
     reader = LogReader(patterns, cache=None)
+    signal.signal(signal.SIGALRM, hang)
     rng = random.Random(seed)
     pool = seeds(patterns, rng)
     slowest, slow_input, total, refused = 0.0, b"", 0.0, 0
     for number in range(count):
         data = mutate(rng, pool)
         start = time.process_time()
+        signal.alarm(HANG_S)
         try:
             reader.read_bytes(data)
         except KBError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kb.bootstrap import CASES_KEY, open_service, sync_cases
+from kb.bootstrap import CASES_KEY, STAMP, open_service, sync_cases
 from kb.errors import NotFoundError, SearchIndexError, StoreError
 from kb.service import Service
 from kb.settings import Settings
@@ -229,3 +230,39 @@ def test_a_damaged_index_is_refused_with_the_repair_and_repaired(tmp_path: Path)
     mended = open_service(settings, rebuild=True)
     assert [hit.entry_id for hit in mended.search("tokenizer takes 30 minutes").hits] == before
     mended.close()
+
+
+def _stamp(home: Path, **changes: str) -> None:
+    path = home / STAMP
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _spoil_manifest(home: Path) -> None:
+    """Make the index one of another model."""
+    for path in (home / "index").glob("gen-*/manifest.json"):
+        text = path.read_text()
+        path.write_text(text.replace("timeout-kb-bilingual", "another-model"))
+
+
+def test_an_updated_program_builds_its_index_anew_and_says_so(tmp_path: Path) -> None:
+    """Another shipped model since the last opening: one line, a new index, the same answers."""
+    settings = Settings(home=tmp_path / "home")
+    first = open_service(settings)
+    before = [hit.entry_id for hit in first.search("tokenizer takes 30 minutes").hits]
+    first.close()
+    _stamp(settings.home, model="older")
+    said: list[str] = []
+    second = open_service(settings, notify=said.append)
+    assert [hit.entry_id for hit in second.search("tokenizer takes 30 minutes").hits] == before
+    assert said == ["the shipped model or word lists changed: building the search index anew"]
+    second.close()
+
+
+def test_an_index_of_another_kind_is_refused_when_nothing_was_updated(tmp_path: Path) -> None:
+    """The stamp says the program is the same, so the index is not what it should be."""
+    settings = Settings(home=tmp_path / "home")
+    open_service(settings).close()
+    _spoil_manifest(settings.home)
+    with pytest.raises(SearchIndexError) as caught:
+        open_service(settings)
+    assert "timeout-kb ingest --rebuild" in str(caught.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import DataError
-from kb.evaluation.golden import PASSES, QUERIES, GoldenSet, agreement, load_golden
+from kb.evaluation.golden import PASSES, QUERIES, SETTLED, GoldenSet, agreement, load_golden
 from kb.knowledge import Knowledge, load_knowledge
 from kb.text import has_han
 from tests.copied import Originals, case_texts
@@ -76,6 +76,19 @@ def test_a_broken_set_is_refused(
     """What is wrong is named with the query or the file."""
     write(tmp_path, [query(one) for one in queries], first, second)
     with pytest.raises(DataError, match=said):
+        load_golden(tmp_path)
+
+
+def test_a_third_look_settles_what_the_passes_do_not(tmp_path: Path) -> None:
+    """Without agreement the settled grades count; beside an agreement they are refused."""
+    write(tmp_path, [query("q1")], {"q1": {"a": 2, "b": 1}}, {"q1": {"a": 1, "b": 2}})
+    settled = tmp_path / SETTLED
+    settled.write_text(json.dumps({"query": "q1", "grades": {"a": 2, "b": 0}}) + "\n", "utf-8")
+    golden = load_golden(tmp_path)
+    assert golden.grades("q1") == {"a": 2}
+    assert sorted(golden.pairs()) == [(1, 2), (2, 1)]
+    write(tmp_path, [query("q1")], {"q1": {"a": 2}}, {"q1": {"a": 2}})
+    with pytest.raises(DataError, match="settled"):
         load_golden(tmp_path)
 
 

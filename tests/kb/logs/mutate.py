@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 SPLICES = (b"\r", b"\n", b"\x1b[31m", b"\x00", b"\xff\xfe", "卡".encode(), b"[Rank ", b"WorkNCCL(",
            b"Timeout(ms)=", b"999999999999999999999", b"-", b"(" * 40, b"{" * 40, b"last enqueued ",
-           b"Traceback (most recent call last):\n", b"<" * 30, b" " * 300, b"9" * 300)  # fmt: skip
+           b"Traceback (most recent call last):\n", b"<" * 30, b" " * 300, b"9" * 300,
+           b"(" + b"a_" * 60, b"[" + b"a " * 60, b"--a=" * 60)  # fmt: skip
 
 
 def mutate(rng: random.Random, seeds: Sequence[bytes]) -> bytes:

@@ -137,6 +137,17 @@ def test_a_flood_is_counted_not_kept(reader: LogReader) -> None:
     assert reading.incident.lines == 100_000
 
 
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "a_", "a ", "(a_", "[a", "A=", "--a ", "1", "1:", "1%|", "-", ".", "a.", '"', "\\", "卡",
+     "rank ", "[PG ", "WorkNCCL(", "OpType=", "'loss': ", "NCCL_A=", "Error: ", "step 1 ", "\r"],
+)  # fmt: skip
+def test_long_repeats_end(reader: LogReader, piece: str) -> None:
+    """A line of one piece over and over is read: no expression goes back over what it read."""
+    line = "(" + piece * (40_000 // len(piece)) + "!"
+    assert reader.read_text(f"{line}\n{line[1:]}\n").incident.lines == 2
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_logs_never_break_the_reader(reader: LogReader, seed: int) -> None:
     """Mutated logs are read or refused with advice; quotes stay short and line numbers real."""
