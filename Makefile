@@ -39,14 +39,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
 
 evaluate: $(VENV)/.dev
-	$(BIN)/timeout-kb evaluate
+	$(BIN)/timeout-kb evaluate $(if $(THREADS),--threads $(THREADS))
 
 lab: $(VENV)/.dev
 	$(BIN)/python -m tests.lab.run --out .state/lab
 	$(BIN)/python -m tests.lab.evaluate .state/lab
 
 fit: $(VENV)/.dev
-	$(BIN)/python -m kb.evaluation.fit
+	$(BIN)/python -m kb.evaluation.fit $(THREADS)
 
 clean:
 	rm -rf $(VENV) build dist .state .mypy_cache .ruff_cache

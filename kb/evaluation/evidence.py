@@ -64,12 +64,17 @@ VARIANTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """What a variant reaches on the measurable incidents and what it costs a paste, in ms."""
+    """What a variant reaches and what it costs a paste, in ms.
+
+    Figures are of the measurable incidents, those ending in `_all` of all.
+    """
 
     variant: str
     top1: Interval
     top3: Interval
     macro_top3: float
+    top1_all: Interval
+    top3_all: Interval
     p50_ms: float
 
 
@@ -105,6 +110,8 @@ def worth_of_evidence(
                 top1=mean_interval([float(item.rank == 1) for item in kept]),
                 top3=mean_interval([float(item.rank <= 3) for item in kept]),
                 macro_top3=macro(kept, 3),
+                top1_all=mean_interval([float(item.rank == 1) for item in predictions]),
+                top3_all=mean_interval([float(item.rank <= 3) for item in predictions]),
                 p50_ms=sum(stages.p50_ms(name) for name in variant.stages),
             )
         )

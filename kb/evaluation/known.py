@@ -17,11 +17,13 @@ from kb.service import Service
 class Known:
     """One incident with a case of its own: where the case stands, and the ranking of causes.
 
-    `place` counts from 1; 0 where the case was not found.
+    `place` counts from 1; 0 where the case was not found. `first` is the case found first.
     """
 
     prediction: Prediction
+    own: tuple[str, ...]
     place: int
+    first: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,14 @@ def known_incidents(
         seen = observe(incident.text, service)
         found = [place for place, hit in enumerate(seen.hits, start=1) if hit.entry_id in own]
         ranking = fitted.rank(sample_of(incident, seen, kin))
-        answers.append(Known(prediction=prediction(incident, ranking), place=min(found, default=0)))
+        answers.append(
+            Known(
+                prediction=prediction(incident, ranking),
+                own=own,
+                place=min(found, default=0),
+                first=seen.hits[0].entry_id if seen.hits else "",
+            )
+        )
     return answers
 
 

@@ -11,7 +11,7 @@ from kb.evaluation.diagnosis import CrossFit, cross_validate, predict
 from kb.evaluation.evidence import Worth, worth_of_evidence
 from kb.evaluation.figures import Prediction, Quality, quality
 from kb.evaluation.incidents import Incident
-from kb.evaluation.known import KnownQuality, known_incidents, known_quality
+from kb.evaluation.known import Known, KnownQuality, known_incidents, known_quality
 from kb.evaluation.negatives import Negative, judge_negatives
 from kb.evaluation.parity import ParityQuality, Twin, parity_quality, twins
 from kb.evaluation.samples import (
@@ -48,6 +48,7 @@ class Measured:
     measurable: Quality
     everything: Quality
     known: KnownQuality
+    known_answers: tuple[Known, ...]
     parity: Parity
     worth: tuple[Worth, ...]
     stages: Stages
@@ -93,12 +94,14 @@ def measure(
     causes = causes_of(service)
     fitted = CrossFit(samples, causes, more)
     predictions = predict(incidents, samples, fitted)
+    known = known_incidents(incidents, kin, service, fitted)
     stages = time_stages(service, pastes(incidents))
     return Measured(
         predictions=tuple(predictions),
         measurable=quality(kept(predictions)),
         everything=quality(predictions),
-        known=known_quality(known_incidents(incidents, kin, service, fitted)),
+        known=known_quality(known),
+        known_answers=tuple(known),
         parity=_parity(service, kin, fitted, incidents),
         worth=tuple(worth_of_evidence(incidents, samples, causes, more, stages)),
         stages=stages,

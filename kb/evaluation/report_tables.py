@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kb.evaluation.figures import Prediction, Quality, confusion, per_cause, splits
+from kb.evaluation.incidents import Incident
 from kb.evaluation.intervals import Interval, mean_interval
 from kb.evaluation.measure import Measured, kept
 from kb.evaluation.parity import one_sided
@@ -175,10 +176,21 @@ def known_section(measured: Measured) -> str:
         ["first cause is right", show(known.top1)],
         ["right among three", show(known.top3)],
     ]
-    return (
+    text = (
         "## Known incidents\n\nThe incident's own case is in the knowledge base, as for a user who "
         "meets what is already written up.\n\n" + table(["", "share"], rows)
     )
+    missed = [
+        [_link(item.prediction.incident), ", ".join(item.own), str(item.place or "–"), item.first]
+        for item in sorted(
+            measured.known_answers, key=lambda item: (-item.place, item.prediction.incident.id)
+        )
+        if item.place != 1
+    ]
+    if missed:
+        text += "\n\nIts case is not first:\n\n"
+        text += table(["incident", "its case", "place", "first instead"], missed)
+    return text
 
 
 def parity_section(measured: Measured) -> str:
@@ -240,14 +252,25 @@ def evidence_section(measured: Measured) -> str:
             _short(worth.top1),
             _short(worth.top3),
             _share(worth.macro_top3),
+            f"{worth.top1_all.mean:.3f}",
+            f"{worth.top3_all.mean:.3f}",
             f"{worth.p50_ms:.1f}",
         ]
         for worth in measured.worth
     ]
-    header = ["evidence", "first", "among three", "macro among three", "p50 ms"]
+    header = [
+        "evidence",
+        "first",
+        "among three",
+        "macro among three",
+        "first, all",
+        "among three, all",
+        "p50 ms",
+    ]
     return (
         "## What each evidence is worth\n\nWeights fitted anew without the rest; measurable "
-        "incidents. Milliseconds are those of the stages it needs.\n\n" + table(header, rows)
+        "incidents, and all. Milliseconds are those of the stages it needs.\n\n"
+        + table(header, rows)
     )
 
 
@@ -284,7 +307,7 @@ def _miss(item: Prediction) -> list[str]:
     )
     also = f" ({', '.join(incident.also)})" if incident.also else ""
     return [
-        f"[{_cell_text(incident.id)}]({incident.url})",
+        _link(incident),
         f"{incident.cause}{also}",
         str(item.rank),
         named,
@@ -292,5 +315,6 @@ def _miss(item: Prediction) -> list[str]:
     ]
 
 
-def _cell_text(text: str) -> str:
-    return text.replace("__", "/", 1).replace("__", " ")
+def _link(incident: Incident) -> str:
+    name = incident.id.replace("__", "/", 1).replace("__", " ")
+    return f"[{name}]({incident.url})"

@@ -59,7 +59,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 
 def say(name: str, size: float, wall: float, note: str = "") -> None:
     """One row of the table; `size` in bytes, `wall` in seconds."""
-    print(f"{name:28s} {wall:8.2f} s {size / wall / 1e9:8.3f} GB/s  {note}")  # noqa: T201
+    print(f"{name:28s} {wall:8.2f} s {size / wall / 1e9:8.3f} GB/s  {note}")
 
 
 def ours(path: Path, cache: Path, repeats: int) -> None:
@@ -131,7 +131,7 @@ def main(megabytes: int, repeats: int) -> None:
         try:
             sample("Drain3", head, drain)
         except ImportError:
-            print("Drain3 is not installed: pip install drain3")  # noqa: T201
+            print("Drain3 is not installed: pip install drain3")
 
 
 if __name__ == "__main__":

@@ -55,16 +55,16 @@ def main(count: int, seed: int) -> int:
             refused += 1
         except Exception as error:  # noqa: BLE001 - the fuzzer reports whatever escapes
             Path("fuzz-failure.bin").write_bytes(data)
-            print(f"input {number}: {type(error).__name__}: {error}")  # noqa: T201
+            print(f"input {number}: {type(error).__name__}: {error}")
             return 1
         took = time.process_time() - start
         total += took
         if took > slowest:
             slowest, slow_input = took, data
         if number % 100_000 == 99_999:
-            print(f"{number + 1} inputs, mean {total / (number + 1) * 1e3:.2f} ms")  # noqa: T201
+            print(f"{number + 1} inputs, mean {total / (number + 1) * 1e3:.2f} ms")
     mean = total / count
-    print(  # noqa: T201
+    print(
         f"{count} inputs, {refused} refused, mean {mean * 1e3:.2f} ms, "
         f"slowest {slowest * 1e3:.1f} ms ({len(slow_input)} bytes)"
     )
