@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from kb.errors import DataError
+from kb.schema import unknown_fields
 from kb.types import (
     AppliesTo,
     Bilingual,
@@ -130,7 +131,7 @@ def _meta(front: str, name: str) -> CaseMeta:
         raise DataError(f"{name}: the front matter is not YAML: {error}") from error
     except msgspec.ValidationError as error:
         raise DataError(f"{name}: {error}", todo="see 'Case files' in data/README.md") from error
-    unknown = sorted(set(raw) - set(CaseMeta.__dataclass_fields__))
+    unknown = sorted(unknown_fields(raw, meta))
     if unknown:
         raise DataError(f"{name}: unknown fields {', '.join(unknown)}", todo="check the spelling")
     if f"{meta.id}.md" != name or not _SLUG.match(meta.id):

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kb.errors import DataError
+from kb.schema import unknown_fields
 from kb.types import Advice, Bilingual, Cause, Entry, FactMeaning, Pattern
 
 KNOWLEDGE_FORMAT = 1  # raise it when the values change shape: older caches are then ignored
@@ -167,13 +168,17 @@ def read_yaml(path: Path, kind: type[T]) -> T:
         text = path.read_text(encoding="utf-8")
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where there is one
         raw: Any = yaml.load(text, Loader=loader)  # noqa: S506 - both are the safe loader
-        return msgspec.convert(raw, kind)
+        made = msgspec.convert(raw, kind)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}", todo="reinstall the package") from error
     except yaml.YAMLError as error:
         raise DataError(f"{path.name} is not YAML: {error}") from error
     except msgspec.ValidationError as error:
         raise DataError(f"{path.name}: {error}", todo="see data/README.md") from error
+    unknown = next(unknown_fields(raw, made), None)
+    if unknown:
+        raise DataError(f"{path.name}: unknown field {unknown}", todo="check the spelling")
+    return made
 
 
 def check_references(knowledge: Knowledge) -> None:

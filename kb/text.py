@@ -21,6 +21,7 @@ Cut = Callable[[str], list[str]]
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 MIN_HAN_SHARE = 0.08  # of the human words; quoted names and paths stay below, see test_text.py
 HAN_PER_WORD = 1.6  # characters of a Chinese word, to count both languages in words
+BY_HAND = ("glossary.tsv", "everyday.tsv")  # terms of the field; words people describe a hang with
 GLOSSARY_WEIGHT = 0.5  # of a translation from the glossary, beside 1 for the word itself
 MINED_WEIGHT = 0.5  # times the mean of both translation probabilities
 MAX_TRANSLATIONS = 6  # of a word; a common English one has thirty in the glossary
@@ -107,7 +108,7 @@ class Tokenizer:
         """Read `lexicon` (``data/lexicon``).
 
         Args:
-            lexicon: folder with words.tsv, glossary.tsv, mined.tsv, traditional.tsv,
+            lexicon: folder with words.tsv, glossary.tsv, everyday.tsv, mined.tsv, traditional.tsv,
                 regional.tsv, compounds.txt and stopwords.txt.
             cutter: makes the segmenter out of the added words; default: `rust_cutter`.
 
@@ -285,7 +286,8 @@ def _read_translations(lexicon: Path) -> dict[str, list[tuple[str, float]]]:
         held = found.setdefault(word, {})
         held[translation] = max(weight, held.get(translation, 0.0))
 
-    for chinese, english in _rows(lexicon / "glossary.tsv", 2):
+    terms = (row for name in BY_HAND for row in _rows(lexicon / name, 2))
+    for chinese, english in terms:
         words = [stem(word) for word in english.lower().split()]
         for place, word in enumerate(words):
             add(chinese, word, GLOSSARY_WEIGHT)

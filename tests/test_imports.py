@@ -15,14 +15,15 @@ ALLOWED = {"kb": {"kb"}, "ingest": {"kb", "ingest"}, "app": {"kb", "ingest", "ap
 PACKAGES = set(ALLOWED)
 # Inside kb: what each part may import, the part itself aside.
 VALUES = {"types", "errors", "settings"}
-LOWER = VALUES | {"text", "knowledge", "cases"}
+LOWER = VALUES | {"text", "knowledge", "cases", "schema"}
 INSIDE = {
     "types": set(),
     "errors": set(),
     "settings": {"errors"},
     "text": VALUES,
-    "cases": VALUES,
-    "knowledge": VALUES | {"cases"},
+    "schema": set(),
+    "cases": VALUES | {"schema"},
+    "knowledge": VALUES | {"cases", "schema"},
     "logs": LOWER,
     "embed": LOWER,
     "store": LOWER,
