@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from kb.diagnose.fit import Sample
 from kb.diagnose.signals import Signal
-from kb.evaluation.figures import Prediction
+from kb.evaluation.figures import Prediction, quality
 from kb.evaluation.incidents import Incident
+from kb.evaluation.intervals import Interval
+from kb.evaluation.known import Known, known_quality
+from kb.evaluation.measure import Measured, Parity
+from kb.evaluation.negatives import Negative
+from kb.evaluation.parity import ParityQuality, Twin
+from kb.evaluation.stages import STAGES, TOTAL, Stages
 
 CAUSES = ("alpha", "beta", "chi")
 
@@ -72,3 +78,41 @@ SIX = [
     prediction("bac", "b", confidence=0.6, name="i5"),
     prediction("abc", "c", confidence=0.5, name="i6", also="b"),
 ]
+
+
+def measured(took_ms: float = 4.0) -> Measured:
+    """A whole evaluation over `SIX`, two negatives, two twins, one known incident."""
+    steady = Interval(mean=0.5, low=0.4, high=0.6, n=2)
+    parity = ParityQuality(
+        agreement=steady, agreement_threads=steady, zh_right=steady, en_right=steady
+    )
+    known = Known(prediction=SIX[0], own=("case-one",), place=1, first="case-one")
+    return Measured(
+        predictions=tuple(SIX),
+        measurable=quality(SIX),
+        everything=quality(SIX),
+        known=known_quality([known]),
+        known_answers=(known,),
+        parity=Parity(
+            words=parity,
+            with_lines=parity,
+            pairs=(
+                Twin(case="one", cause="alpha", zh="alpha", en="alpha", from_thread=True),
+                Twin(
+                    case="two",
+                    cause="alpha",
+                    zh="beta",
+                    en="alpha",
+                    from_thread=False,
+                    only_en=("cue:x",),
+                ),
+            ),
+        ),
+        worth=(),
+        stages=Stages(taken_ms={name: (took_ms,) for name in (*STAGES, TOTAL)}),
+        negatives=(
+            Negative(name="fine", status="no_timeout", cause="", triggers=()),
+            Negative(name="alarm", status="diagnosed", cause="beta", triggers=("cue-x: a | b",)),
+        ),
+        cases=7,
+    )
