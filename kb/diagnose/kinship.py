@@ -23,6 +23,7 @@ SAME_OP = 1.2
 SAME_SIZE = 2.0  # the same NumelIn and NumelOut, unless both are those of a barrier
 STANDING = {"confirmed": 1.0, "reported": 0.9, "unverified": 0.75, "contradicted": 0.0}
 MIN_NAME = 3  # letters of a project's name: shorter ones are words
+_JOINTS = str.maketrans("", "", "-_ ")
 BARRIER_NUMEL = ("1", "1")
 _SIZES = re.compile(r"NumelIn=(\d+)[,\s]{1,3}NumelOut=(\d+)")
 
@@ -32,12 +33,19 @@ class Kin:
 
     def __init__(self, cases: Sequence[Entry]) -> None:
         self._names = {case.id: _names(case) for case in cases}
-        names = {name for found in self._names.values() for name in found}
-        said = [_fold(_symptoms(case)) for case in cases]
-        most = math.log(max(len(cases), 2))
-        # A name many reports mention (nccl, pytorch) is a word of the field, not a project named.
-        counts = {name: sum(f" {name} " in text for text in said) for name in names}
-        self._rarity = {name: 1 - math.log(max(n, 1)) / most for name, n in counts.items()}
+        self._said = [_squeeze(_symptoms(case)) for case in cases]
+        self._known: dict[str, float] = {}
+
+    def rarity(self, name: str) -> float:
+        """How much naming it says, in [0, 1]: 1 for a name one report mentions.
+
+        A name many reports mention (nccl, pytorch) is a word of the field, not a project named.
+        """
+        if name not in self._known:
+            squeezed = _squeeze(name)
+            count = sum(squeezed in text for text in self._said)
+            self._known[name] = 1 - math.log(max(count, 1)) / math.log(max(len(self._said), 2))
+        return self._known[name]
 
     def nearer(
         self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str
@@ -57,7 +65,7 @@ class Kin:
     def _named(self, entry: Entry, folded: str) -> float:
         """Rarity of the rarest name of the entry that stands in the folded text, or 0."""
         names = (name for name in self._names.get(entry.id, ()) if f" {name} " in folded)
-        return max((self._rarity[name] for name in names), default=0.0)
+        return max((self.rarity(name) for name in names), default=0.0)
 
     def signals(self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str) -> list[Signal]:
         """The strongest kin among the nearest hits, as at most one signal."""
@@ -112,6 +120,11 @@ def _names(case: Entry) -> tuple[str, ...]:
     raw = (case.project.rsplit("/", 1)[-1], *case.tags.frameworks)
     names = {_fold(name).strip() for name in raw}
     return tuple(sorted(name for name in names if len(name.replace(" ", "")) >= MIN_NAME))
+
+
+def _squeeze(text: str) -> str:
+    """Lower case without the marks that join the parts of a name."""
+    return text.lower().translate(_JOINTS)
 
 
 def _fold(text: str) -> str:

@@ -140,9 +140,8 @@ def _share(value: float) -> str:
 def confusion_section(measured: Measured) -> str:
     """The confusion matrix: a row a true cause, a column the cause named first."""
     counts = confusion(kept(measured.predictions))
-    totals = Counter[str]()
-    for (truth, named), count in counts.items():
-        totals.update({truth: count, named: 0})
+    totals = Counter(item.incident.cause for item in kept(measured.predictions))
+    totals.update(dict.fromkeys((named for _, named in counts), 0))
     order = sorted(totals, key=lambda cause: (-totals[cause], cause))
     letters = {cause: _letter(number) for number, cause in enumerate(order)}
     rows = [

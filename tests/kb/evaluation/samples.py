@@ -109,7 +109,7 @@ def measured(took_ms: float = 4.0) -> Measured:
             ),
         ),
         worth=(),
-        stages=Stages(taken_ms={name: (took_ms,) for name in (*STAGES, TOTAL)}),
+        stages=Stages(taken_ms=dict.fromkeys((*STAGES, TOTAL), (took_ms,))),
         negatives=(
             Negative(name="fine", status="no_timeout", cause="", triggers=()),
             Negative(name="alarm", status="diagnosed", cause="beta", triggers=("cue-x: a | b",)),

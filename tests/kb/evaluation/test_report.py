@@ -43,7 +43,7 @@ def test_a_goal_is_met_or_not() -> None:
 
 
 def test_the_confusion_matrix_counts_rows_and_columns() -> None:
-    """alpha is taken for beta twice and is right twice; chi is taken for alpha."""
+    """Alpha is taken for beta twice and is right twice; chi is taken for alpha."""
     assert rows(render(measured()), "Confusion") == [
         ["A alpha", "**2**", "2", "·"],
         ["B beta", "·", "**1**", "·"],
