@@ -22,6 +22,7 @@ HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 MIN_HAN_SHARE = 0.08  # of the human words; quoted names and paths stay below, see test_text.py
 HAN_PER_WORD = 1.6  # characters of a Chinese word, to count both languages in words
 BY_HAND = ("glossary.tsv", "everyday.tsv")  # terms of the field; words people describe a hang with
+MINED = ("mined.tsv", "mined-knowledge.tsv")  # out of documentation; out of the knowledge itself
 GLOSSARY_WEIGHT = 0.5  # of a translation from the glossary, beside 1 for the word itself
 MINED_WEIGHT = 0.5  # times the mean of both translation probabilities
 MAX_TRANSLATIONS = 6  # of a word; a common English one has thirty in the glossary
@@ -108,8 +109,8 @@ class Tokenizer:
         """Read `lexicon` (``data/lexicon``).
 
         Args:
-            lexicon: folder with words.tsv, glossary.tsv, everyday.tsv, mined.tsv, traditional.tsv,
-                regional.tsv, compounds.txt and stopwords.txt.
+            lexicon: folder with words.tsv, glossary.tsv, everyday.tsv, mined.tsv,
+                mined-knowledge.tsv, traditional.tsv, regional.tsv, compounds.txt and stopwords.txt.
             cutter: makes the segmenter out of the added words; default: `rust_cutter`.
 
         Raises:
@@ -293,7 +294,8 @@ def _read_translations(lexicon: Path) -> dict[str, list[tuple[str, float]]]:
             add(chinese, word, GLOSSARY_WEIGHT)
             # the first word is the usual translation, the others part of a phrase
             add(word, chinese, GLOSSARY_WEIGHT / (len(words) if place else 1))
-    for chinese, english, to_english, to_chinese in _rows(lexicon / "mined.tsv", 4):
+    mined = (row for name in MINED for row in _rows(lexicon / name, 4))
+    for chinese, english, to_english, to_chinese in mined:
         weight = MINED_WEIGHT * (float(to_english) * float(to_chinese)) ** 0.5
         add(chinese, stem(english), weight)
         add(stem(english), chinese, weight)

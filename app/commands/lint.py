@@ -18,6 +18,7 @@ from app.commands.common import (
     write_json,
 )
 from kb.errors import InputError
+from kb.text import detect_language
 from kb.types import Language
 
 EXIT_CLEAN = 0
@@ -49,7 +50,7 @@ def command(
         )
     text = "\n".join(_read(path) for path in files or (Path("-"),))
     with state.service() as service:
-        asked = state.language(language)
+        asked = state.language(language) or detect_language(text)
         warnings = service.lint(text, language=asked, torch=torch)
         if form == "json":
             write_json(warnings)
@@ -57,7 +58,7 @@ def command(
             from app.labels import Words
             from app.listing import render_warnings
 
-            words = Words(service.knowledge.labels, asked or "en")
+            words = Words(service.knowledge.labels, asked)
             write(state, render_warnings(warnings, words, width=text_width()))
     context.exit(EXIT_FOUND if warnings else EXIT_CLEAN)
 
