@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -156,7 +157,7 @@ class Searcher:
         worth = {token: weight * idf[token] for token, weight in expanded.items()}
         rarest = sorted(worth, key=lambda token: (-worth[token], token))[:MAX_TERMS]
         names = signature_tokens("\n".join(signature) or query)
-        name_idf = snapshot.lexical.idf(names, field="signature")
+        name_idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
         rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
         # of few words an entry has to have a larger part; a single one may be an identifier
@@ -304,3 +305,9 @@ def _best_chunks(candidates: _Candidates) -> NDArray[np.int64]:
 def _cause(head: Head) -> str:
     """The first cause that is not contradicted."""
     return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")
+
+
+def _entry_idf(idf: Mapping[str, float], snapshot: Snapshot) -> dict[str, float]:
+    """Rarity among entries: only one chunk of an entry carries its signature."""
+    shift = math.log(max(snapshot.lexical.size, 1) / max(len(snapshot.catalogue.ids), 1))
+    return {name: max(value - shift, 0.0) for name, value in idf.items()}

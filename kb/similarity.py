@@ -28,7 +28,8 @@ Numeric = NDArray[np.floating[Any]]
 COSINE_NONE = 0.3  # median cosine of two texts of this field
 COSINE_FULL = 1.0  # the same text
 WORDS_SCALE = 0.2  # share of the reachable BM25 that the right entry has in the median
-SIGNATURE_RARE = 12.0  # summed idf at which a matched line counts half: three rare names
+SIGNATURE_COMMON = 3.0  # idf of a name one in twenty entries has: what every watchdog prints
+SIGNATURE_RARE = 2.0  # summed idf above the common at which a matched line counts half
 SIGNATURE_NAMES = 3  # names of a line that must be asked: one or two are words, not a log line
 SIMILAR_ENOUGH = 0.35  # 20 questions of other fields stay below, 20 of this one reach it
 SNIPPET_CHARACTERS = 280  # two lines of a terminal
@@ -74,9 +75,9 @@ def signature_strength(
     for line in lines:
         tokens = _line_tokens(line)
         matched = [token for token in tokens if token in asked]
-        weight = math.fsum(idf.get(token, 0.0) for token in matched)
-        whole = math.fsum(idf.get(token, 0.0) for token in tokens)
-        if len(matched) < SIGNATURE_NAMES or not whole:
+        weight = math.fsum(max(idf.get(token, 0.0) - SIGNATURE_COMMON, 0.0) for token in matched)
+        whole = math.fsum(max(idf.get(token, 0.0) - SIGNATURE_COMMON, 0.0) for token in tokens)
+        if len(matched) < SIGNATURE_NAMES or not weight:
             continue
         strength = weight / whole * weight / (weight + SIGNATURE_RARE)
         if strength > best[0]:

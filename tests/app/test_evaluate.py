@@ -1,94 +1,99 @@
-"""`timeout-kb evaluate diagnosis`: the report is written from labelled threads, on clean data."""
+"""`timeout-kb evaluate retrieval`: what it prints for a small golden set and a few threads."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner, Result
 
+from app import cli
 from app.commands.common import State
-from app.commands.evaluate import command
+from kb.evaluation.golden import PASSES, QUERIES
 from kb.settings import Settings
+from kb.types import Entry
+from tests.kb.evaluation.test_ablation import twin
 
-CASES = 6
-THREADS = [
-    ("rank-crash", "rank 2 died with CUDA out of memory, then every other rank timed out"),
-    ("uneven-data", "the last epoch has one batch fewer on rank 3 and all_reduce hangs at its end"),
-    ("network-config", "two nodes never connect, NCCL_SOCKET_IFNAME was set to docker0"),
-]
+COLUMNS = ["MRR", "recall@1", "recall@5", "recall@10", "nDCG@10"]
+ROUTES = ["lexical", "lexical + expansion", "dense", "hybrid"]
+
+
+@dataclass(frozen=True)
+class CasesOnly:
+    """As much of the service as the measurement asks for."""
+
+    cases: tuple[Entry, ...]
+    knowledge: SimpleNamespace = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Put the cases where the service has them."""
+        object.__setattr__(self, "knowledge", SimpleNamespace(cases=self.cases))
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @pytest.fixture
-def data(tmp_path: Path, data_dir: Path) -> Path:
-    """The shipped data with a handful of cases."""
-    folder = tmp_path / "data"
-    (folder / "cases").mkdir(parents=True)
-    for part in data_dir.iterdir():
-        if part.name != "cases":
-            (folder / part.name).symlink_to(part)
-    for case in sorted((data_dir / "cases").glob("*.md"))[:CASES]:
-        (folder / "cases" / case.name).symlink_to(case)
-    return folder
-
-
-@pytest.fixture
-def threads(tmp_path: Path) -> Path:
-    """Four reports of each cause, each of a project of its own."""
-    path = tmp_path / "threads.jsonl"
-    records = [
-        {
-            "id": f"owner__{cause}__{number}",
-            "url": f"https://example.org/{cause}/issues/{number}",
-            "repo": f"owner/{cause}-{number}",
-            "title": f"training stops {number}",
-            "lang": "en",
-            "cause": cause,
-            "also": [],
-            "stage": "train",
-            "query_text": f"{words}. It is run number {number}, with {number * 8} cards. " * 2,
-            "query_log": "",
-            "text_leaks_cause": False,
-        }
-        for cause, words in THREADS
-        for number in range(1, 5)
+def state(tmp_path: Path, data_dir: Path, settings: Settings) -> State:
+    """The shipped model and word lists, two cases and two judged queries."""
+    data = tmp_path / "data"
+    (data / "golden").mkdir(parents=True)
+    for name in ("model", "lexicon"):
+        (data / name).symlink_to(data_dir / name)
+    queries = [
+        {"id": "q1", "language": "zh", "kind": "words", "text": "保存检查点时卡住"},
+        {"id": "q2", "language": "en", "kind": "words", "text": "link flaps on the fabric"},
+        {"id": "q3", "language": "en", "kind": "words", "text": "its case is not here"},
     ]
-    path.write_text("\n".join(json.dumps(record) for record in records) + "\n", "utf-8")
-    return path
-
-
-def evaluate(settings: Settings, *options: str | Path) -> Result:
-    """Run the verb."""
-    state = State(settings_source=lambda: settings)
-    return CliRunner().invoke(command, [str(option) for option in options], obj=state)
-
-
-def test_a_report_is_written(tmp_path: Path, data: Path, threads: Path) -> None:
-    """Report, plots and one line of history are there, over the cases of the data alone."""
-    settings = Settings(home=tmp_path / "home", data=data)
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    (logs / "fine.log").write_text("step 1 loss 0.5\n", "utf-8")
-    out = tmp_path / "golden"
-    result = evaluate(
-        settings, "diagnosis", "--threads", threads, "--report", out, "--negatives", logs
+    grades: dict[str, dict[str, int]] = {"q1": {"save": 2}, "q2": {"link": 2}, "q3": {"gone": 2}}
+    rows = [json.dumps({"query": query, "grades": its}) for query, its in grades.items()]
+    (data / "golden" / QUERIES).write_text("\n".join(map(json.dumps, queries)), "utf-8")
+    for name in PASSES:
+        (data / "golden" / name).write_text("\n".join(rows), "utf-8")
+    service = CasesOnly(
+        (
+            twin("save", "保存检查点时所有进程都停住", "saving a checkpoint stops all processes"),
+            twin("link", "交换机上的链路闪断", "a link of the fabric flaps"),
+        )
     )
-    assert result.exit_code == 0, result.output
-    report = (out / "REPORT.md").read_text("utf-8")
-    assert "12 real threads with a label, 12 of them measurable" in report
-    assert f"against {CASES} cases" in report
-    assert "0 of 1 healthy or otherwise failed runs are said to be a timeout" in report
-    (line,) = (out / "history.jsonl").read_text("utf-8").splitlines()
-    figures = json.loads(line)
-    assert (figures["incidents"], figures["cases"], figures["negatives"]) == (12, CASES, 1)
-    assert figures["top1"] >= 0.5, "words that name the cause are read in projects never seen"
+    return State(
+        open_service=lambda _settings, **_options: service,  # type: ignore[arg-type]
+        settings_source=lambda: replace(settings, data=data),
+    )
 
 
-def test_a_report_needs_threads(tmp_path: Path) -> None:
-    """Asked for a report of something else the verb says what is missing and writes nothing."""
-    out = tmp_path / "golden"
-    result = evaluate(Settings(home=tmp_path / "home"), "knowledge", "--report", out)
-    assert result.exit_code == 2
-    assert "add --threads FILE" in result.output
-    assert not out.exists()
+def test_tables_by_setting_and_route(state: State, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every setting has a row a route and a column a measure; queries left out are counted."""
+    words = ["evaluate", "retrieval", "--no-minilm", "--format", "json"]
+    assert cli.run(words, state=state) == 0
+    figures = json.loads(capsys.readouterr().out)
+    summary = figures["retrieval"]["golden set"]
+    assert summary["queries"] == "2 (1 left out, their cases are not here)"
+    assert summary["two judgements"] == "kappa nan, equal 100.0% of 3"
+    tables = figures["retrieval by route"]
+    crossing = tables["golden set, cross-language (n=2)"]
+    assert list(crossing) == ROUTES
+    assert list(crossing["hybrid"]) == COLUMNS
+    assert crossing["lexical"]["MRR"] == "0.000 [0.00, 0.00]"
+    assert crossing["hybrid"]["recall@1"] == "1.000 [1.00, 1.00]"
+
+
+def test_threads_add_their_tables(
+    state: State, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With labelled threads the posts are measured too, as text under a header."""
+    common = {"title": "T", "query_log": "", "lang": "en"}
+    threads = [
+        common | {"id": "1", "query_text": "red", "root_cause": "red", "fix": "paint"},
+        common | {"id": "2", "query_text": "salt", "root_cause": "salt", "fix": "water"},
+    ]
+    path = tmp_path / "threads.jsonl"
+    path.write_text("".join(json.dumps(thread) + "\n" for thread in threads), "utf-8")
+    words = ["evaluate", "retrieval", "--no-minilm", "--threads", str(path)]
+    assert cli.run(words, state=state) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("posts and their threads' causes, en→en (n=2)")
+    assert lines[start + 1].split() == COLUMNS
+    assert lines[start + 2].split() == ["lexical", *["1.000", "[1.00,", "1.00]"] * 5]

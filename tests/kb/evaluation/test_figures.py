@@ -42,8 +42,10 @@ def test_calibration_error_is_the_gap_of_each_bin_by_its_share() -> None:
     expected = 0.5 * abs(0.5 - 1 / 3) + 0.5 * abs(0.8 - 2 / 3)
     assert calibration_error(SIX, bins=2) == pytest.approx(expected)
     low, high = reliability(SIX, bins=2)
-    assert (low.confidence, low.right.mean) == (pytest.approx(0.5), pytest.approx(1 / 3))
-    assert (high.confidence, high.right.mean) == (pytest.approx(0.8), pytest.approx(2 / 3))
+    assert low.confidence == pytest.approx(0.5)
+    assert low.right.mean == pytest.approx(1 / 3)
+    assert high.confidence == pytest.approx(0.8)
+    assert high.right.mean == pytest.approx(2 / 3)
 
 
 def test_perfect_calibration_has_no_error() -> None:

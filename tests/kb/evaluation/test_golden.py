@@ -13,7 +13,7 @@ from kb.errors import DataError
 from kb.evaluation.golden import PASSES, QUERIES, SETTLED, GoldenSet, agreement, load_golden
 from kb.knowledge import Knowledge, load_knowledge
 from kb.text import has_han
-from tests.copied import Originals, case_texts
+from tests.copied import Originals, case_texts, shared_originals
 
 MIN_KAPPA = 0.6  # below it two judgements are usually called moderate
 SHOULD_NOT_SHARE = "a query shares a run of words with a case it is to find"
@@ -170,3 +170,18 @@ def test_queries_do_not_quote_their_cases(golden: GoldenSet, knowledge: Knowledg
         for run in prose.copied(query.text)
     ]
     assert quoting == [], SHOULD_NOT_SHARE
+
+
+@pytest.mark.shared
+def test_queries_are_nobodys_post(
+    golden: GoldenSet, knowledge: Knowledge, shared_dir: Path
+) -> None:
+    """No sentence of a real thread or page stands in a query."""
+    originals = shared_originals(shared_dir, knowledge)
+    copied = [
+        (query.id, run)
+        for query in golden.queries
+        if query.kind != "log"
+        for run in originals.copied(query.text)
+    ]
+    assert copied == []

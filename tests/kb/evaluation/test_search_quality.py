@@ -134,3 +134,26 @@ def shipped(data_dir: Path) -> GoldenReport:
     embedder, tokenizer = load_embedder(Settings(data=data_dir)), Tokenizer(data_dir / "lexicon")
     cases = load_knowledge(data_dir).cases
     return measure_golden(load_golden(data_dir / "golden"), cases, embedder, tokenizer)
+
+
+def of(report: GoldenReport, group: str, route: str = SHIPPED) -> Result:
+    """One row of the tables."""
+    return next(one for one in report.results if (one.group, one.route) == (group, route))
+
+
+@pytest.mark.slow
+def test_the_shipped_search_finds_what_the_golden_set_asks(shipped: GoldenReport) -> None:
+    """Floors below the lower ends of the intervals measured: noise passes, a broken part fails."""
+    assert shipped.left_out == 0
+    assert of(shipped, BOTH).mrr.mean >= 0.79
+    assert of(shipped, BOTH).recall_at_5.mean >= 0.84
+    assert of(shipped, SAME).recall_at_5.mean >= 0.85
+    assert of(shipped, CROSS).recall_at_5.mean >= 0.79
+
+
+@pytest.mark.slow
+def test_the_shipped_search_crosses_languages(shipped: GoldenReport) -> None:
+    """Across languages nearly as much is found as within one, and it is the expansion's doing."""
+    assert shipped.parity.mean >= 0.91
+    plain, expanded = (of(shipped, CROSS, route) for route in ROUTES[:2])
+    assert expanded.recall_at_5.mean >= plain.recall_at_5.mean + 0.1
