@@ -12,8 +12,10 @@ RISK = {"low": 0.0, "medium": 0.5, "high": 1.0}
 STANDING = {"confirmed": 0.5, "reported": 0.25, "unverified": 0.0, "contradicted": -10.0}
 FITS = 2.0  # the framework or stage was seen: worth more than any difference in cost
 GENERAL = 1.0  # applies everywhere
+NAMED = 2.5  # made for the very error that came first
 UNSEEN = -1.0  # for a framework the input does not name
 EXCLUDED = -10.0  # for another backend or version than the one seen
+_WORDS = re.compile(r"[a-z0-9]+")
 _SPECIFIER = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*((?:[<>=!~]=?|===)\s*[^\s]+.*)\Z")
 
 
@@ -26,8 +28,21 @@ def order_fixes(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
 
 def fix_score(fix: Fix, incident: Incident) -> float:
     """How well a fix fits: higher is better; below EXCLUDED / 2 it cannot apply."""
-    standing = STANDING[fix.status]
-    return fit(fix.applies_to, incident) + standing - COST[fix.cost] - RISK[fix.risk]
+    named = NAMED * _names_error(fix, incident)
+    easy = STANDING[fix.status] - COST[fix.cost] - RISK[fix.risk]
+    return fit(fix.applies_to, incident) + named + easy
+
+
+def _names_error(fix: Fix, incident: Incident) -> float:
+    """Share of the first error's words in the fix's id (``cuda_oom`` in ``…/cuda-oom``); or 0.
+
+    Half of the words is no match: ``host-oom`` is another error than ``cuda_oom``.
+    """
+    if incident.first_error is None:
+        return 0.0
+    seen = {word for word in _WORDS.findall(incident.first_error.kind.lower()) if word != "error"}
+    share = len(seen & set(_WORDS.findall(fix.id.partition("/")[2]))) / max(len(seen), 1)
+    return share if share > 0.5 else 0.0
 
 
 def fit(applies: AppliesTo, incident: Incident) -> float:

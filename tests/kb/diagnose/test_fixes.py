@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kb.diagnose.fixes import order_fixes, versions_allow
-from kb.types import AppliesTo, Bilingual, Fix, Incident
+from kb.types import AppliesTo, Bilingual, FirstError, Fix, Incident
 
 WORDS = Bilingual(zh="做", en="do")
 
@@ -65,3 +65,13 @@ def test_cheap_and_safe_comes_before_dear_and_risky() -> None:
 def test_versions(specifier: str, seen: str, allowed: bool) -> None:
     """Versions compare as versions; what cannot be compared excludes nothing."""
     assert versions_allow([specifier], {"torch": seen}) is allowed
+
+
+def test_a_fix_for_the_error_seen_comes_first() -> None:
+    """The first error's kind is looked for in the fix's id; half of its words is another error."""
+    first = FirstError(rank=2, line=1, kind="cuda_oom", text="CUDA out of memory")
+    fixes = [fix("crash/a-host-oom"), fix("crash/b-assert"), fix("crash/cuda-oom", cost="high")]
+    ordered = [item.id for item in order_fixes(fixes, Incident(first_error=first))]
+    assert ordered == ["crash/cuda-oom", "crash/a-host-oom", "crash/b-assert"]
+    plain = [item.id for item in order_fixes(fixes, Incident())]
+    assert plain == ["crash/a-host-oom", "crash/b-assert", "crash/cuda-oom"]
