@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kb.diagnose.cues import CueReader
+from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.kinship import Kin
 from kb.diagnose.model import Ranking, Weights, rank_causes
 from kb.diagnose.signals import Signal, cue_signals, event_signals, fact_signals
@@ -17,10 +18,11 @@ UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
 SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
 SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
+# Paths, addresses and identifiers: a file called `stuck-gpu.md` is no report of a hang.
+_NAMES = re.compile(r"\S*[/_]\S*|[^\s-]+-[^\s-]+-\S+")
 QUERY_CHARS = 6000
 UNSURE_CHARS = 600  # of lines that may be words, searched with when none surely are
-# Patterns of these kinds mean that distributed communication failed, whatever the words say.
-TROUBLE_KINDS = ("timeout", "cascade")
+SHORT_LINES = 12  # a paste this short is a person's, however little it looks like prose
 # Events of cues that together make a description one of a timeout or of failed communication.
 REPORT_EVENTS = (frozenset({"hang"}), frozenset({"distributed", "failure"}))
 
@@ -42,7 +44,9 @@ class Engine:
     def __init__(self, knowledge: Knowledge, weights: Weights) -> None:
         self._knowledge = knowledge
         self._weights = weights
-        self._cues = CueReader(knowledge.cues)
+        gate = frozenset().union(*REPORT_EVENTS)
+        self._gate = CueReader([cue for cue in knowledge.cues if cue.event in gate])
+        self._cues = CueReader([cue for cue in knowledge.cues if cue.event not in gate])
         self._kin = Kin(knowledge.cases)
         self._rates = base_rates(knowledge.cases)
 
@@ -80,33 +84,30 @@ class Engine:
         votes = self.votes(found, entries)
         ranking = rank_causes(signals, votes, self._weights)
         return Verdict(
-            status=self._status(reading, signals, ranking),
+            status=self._status(reading, ranking),
             ranking=ranking,
             signals=signals,
             hits=found.hits,
             votes=votes,
         )
 
-    def _status(
-        self, reading: LogReading, signals: Sequence[Signal], ranking: Ranking
-    ) -> DiagnosisStatus:
-        if not self._about_timeout(reading, signals):
+    def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:
+        if not self._about_timeout(reading):
             return "no_timeout"
         return "unknown" if ranking.causes[0].probability < UNKNOWN_BELOW else "diagnosed"
 
-    def _about_timeout(self, reading: LogReading, signals: Sequence[Signal]) -> bool:
+    def _about_timeout(self, reading: LogReading) -> bool:
         """Whether the input speaks of a timeout, a hang or failed communication at all."""
         if reading.incident.has_timeout:
             return True
-        if any(event.kind in TROUBLE_KINDS for event in reading.events):
-            return True
-        patterns = self._knowledge.pattern_by_id
-        said = {
-            pattern.event
-            for signal in signals
-            if not signal.denied and (pattern := patterns.get(signal.reason_id))
-        }
+        said = {hit.cue.event for hit in self.report_cues(reading)}
         return any(events <= said for events in REPORT_EVENTS)
+
+    def report_cues(self, reading: LogReading) -> list[CueHit]:
+        """Cues by which a person's words are a report of a hang or of failed communication."""
+        short = reading.incident.lines <= SHORT_LINES
+        spoken = _NAMES.sub(" ", reading.words if short else reading.description)
+        return [hit for hit in self._gate.read(spoken) if not hit.denied]
 
 
 def _said(reading: LogReading) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb.diagnose.engine import REPORT_EVENTS, TROUBLE_KINDS
 from kb.errors import InputError
 from kb.service import Service
 from kb.types import DiagnosisStatus, LogReading
@@ -51,15 +50,10 @@ def _judge(service: Service, path: Path) -> Negative:
 
 
 def _triggers(service: Service, reading: LogReading) -> tuple[str, ...]:
-    patterns = service.knowledge.pattern_by_id
-    telling = frozenset().union(*REPORT_EVENTS)
     found = [
         f"{event.pattern_id}: line {event.line}: {event.text.strip()[:100]}"
         for event in reading.events
-        if event.kind in TROUBLE_KINDS
+        if event.kind == "timeout"
     ]
-    for signal in service.engine.signals(reading):
-        pattern = patterns.get(signal.reason_id)
-        if pattern is not None and pattern.event in telling and not signal.denied:
-            found.append(f"{pattern.id}: {signal.quote.strip()[:100]}")
+    found += [f"{hit.cue.id}: {hit.quote[:100]}" for hit in service.engine.report_cues(reading)]
     return tuple(dict.fromkeys(found))
