@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kb.logs.picture import Picture, Report, number
 from kb.logs.ranks import behind, exit_code
@@ -25,7 +25,7 @@ _CLOSED = Bilingual(
 def find_culprits(picture: Picture) -> tuple[Culprit, ...]:
     """Suspect ranks, the strongest reason first; each rank once."""
     found: dict[int, Culprit] = {}
-    for source in (_crashed, _named, _odd_collective, _lagging, _first_failed, _silent):
+    for source in _SOURCES:
         for culprit in source(picture):
             found.setdefault(culprit.rank, culprit)
         if found:
@@ -56,7 +56,7 @@ def _crashed(picture: Picture) -> Iterator[Culprit]:
 
 
 # Errors every rank meets at once say nothing about the rank that printed one first.
-_SHARED = frozenset(
+SHARED = frozenset(
     {
         "mismatch_detected",
         "store_connect",
@@ -68,7 +68,48 @@ _SHARED = frozenset(
 
 
 def _local(event: Event) -> bool:
-    return event.event not in _SHARED
+    return event.event not in SHARED
+
+
+def odd_fingerprint(picture: Picture) -> Iterator[Culprit]:
+    """The ranks whose collective's fingerprint differs from that of most ranks.
+
+    The debug mode prints a rank's own fingerprint beside one that differs from it, so every rank
+    complains, the right ones too. A tie accuses nobody.
+    """
+    for seq, prints in sorted(_fingerprints(picture).items()):
+        counts = Counter(shown for shown, _ in prints.values())
+        (usual, most), *rest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        if not rest or most <= rest[0][1]:
+            continue
+        for rank in sorted(rank for rank, (shown, _) in prints.items() if shown != usual):
+            one = _print_words(prints[rank][0])
+            yield Culprit(
+                rank=rank,
+                reason=Bilingual(
+                    zh=f"序号 {seq or '?'} 处的指纹是 {one}，多数卡是 {_print_words(usual)}",
+                    en=f"at number {seq or '?'} its fingerprint is {one}, "
+                    f"most ranks have {_print_words(usual)}",
+                ),
+                line=prints[rank][1],
+            )
+
+
+def _fingerprints(picture: Picture) -> dict[str, dict[int, tuple[tuple[str, str, str], int]]]:
+    """Per sequence number and rank: operation, shape and type as printed, and the line."""
+    found: dict[str, dict[int, tuple[tuple[str, str, str], int]]] = defaultdict(dict)
+    for event in picture.of("mismatch_detected"):
+        get = event.fields.get
+        sides = ((event.rank, ""), (number(get("peer")), "peer_"))
+        for rank, side in sides:
+            if rank is not None and get(f"{side}op"):
+                shown = (get(f"{side}op", ""), get(f"{side}shape", ""), get(f"{side}dtypes", ""))
+                found[get("seq", "")].setdefault(rank, (shown, event.line))
+    return found
+
+
+def _print_words(shown: tuple[str, str, str]) -> str:
+    return f"{shown[0]}[{shown[1]}]"
 
 
 def _named(picture: Picture) -> Iterator[Culprit]:
@@ -142,7 +183,13 @@ def _lagging(picture: Picture) -> Iterator[Culprit]:
 
 
 def _first_failed(picture: Picture) -> Iterator[Culprit]:
-    """The rank torchrun saw fail first; the watchdog's own abort says nothing."""
+    """The rank torchrun saw fail first.
+
+    The watchdog's own abort says nothing, nor does an exception that is a timeout or follows from
+    another rank's end. SIGTERM on the first failure came from outside: torchrun sends its own to
+    the others only after it.
+    """
+    followers = {e.rank for e in picture.events if e.kind in ("timeout", "cascade")}
     for mark in picture.of("root_cause_row"):
         rows = [
             e
@@ -150,7 +197,9 @@ def _first_failed(picture: Picture) -> Iterator[Culprit]:
             if e.file == mark.file and 0 < e.line - mark.line <= ROOT_CAUSE_LINES
         ]
         for row in rows[:1]:
-            if row.rank is not None and exit_code(row) not in (None, -6, -15):
+            code = exit_code(row)
+            follows = code is not None and code > 0 and row.rank in followers
+            if row.rank is not None and code not in (None, -6) and not follows:
                 yield Culprit(
                     rank=row.rank,
                     reason=Bilingual(
@@ -173,3 +222,14 @@ def _silent(picture: Picture) -> Iterator[Culprit]:
             ),
             line=main.line if main else 0,
         )
+
+
+_SOURCES: tuple[Callable[[Picture], Iterator[Culprit]], ...] = (
+    _crashed,
+    odd_fingerprint,
+    _named,
+    _odd_collective,
+    _lagging,
+    _first_failed,
+    _silent,
+)

@@ -84,19 +84,29 @@ class Tally:
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
 
-    def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> None:
-        """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`."""
+    def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> bool:
+        """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`.
+
+        Returns whether it counts; advice that only quotes an error does not.
+        """
+        if self.note(number, file) > FLOOD:
+            key = (file, number, prefix.quick_rank(raw), line // FLOOD_LINES)
+            if key in self._flood:
+                self.skip(file, number, 1)
+                return True
+            self._flood.add(key)
+        before = self.total
+        for event in self._read(number, raw, line, file, rank):
+            self._keep(number, event)
+        return self.total > before
+
+    def note(self, number: int, file: str) -> int:
+        """Count a hit, also one that another pattern explains; many of them are a flood."""
         seen = self._seen.get((file, number), 0) + 1
         self._seen[file, number] = seen
         if seen > FLOOD:
             self._flooding.setdefault(file, set()).add(number)
-            key = (file, number, prefix.quick_rank(raw), line // FLOOD_LINES)
-            if key in self._flood:
-                self.skip(file, number, 1)
-                return
-            self._flood.add(key)
-        for event in self._read(number, raw, line, file, rank):
-            self._keep(number, event)
+        return seen
 
     def flooding(self, file: str) -> frozenset[int]:
         """Patterns that hit so often in a file that their lines are sampled."""

@@ -216,6 +216,8 @@ def _either(known: int | None, more: int | None) -> int | None:
 def _culprits(incident: Incident, evidence: Evidence) -> tuple[Culprit, ...]:
     own = incident.culprit_ranks
     first = incident.first_error
+    if own and any(fact.name == "mismatch_proven" and fact.detail for fact in incident.facts):
+        return own  # the log itself shows which rank differs
     proven = evidence.dumps is not None and evidence.dumps.fault_type == "mismatch"
     proven = proven and bool(_dump_culprits(incident.world_size, evidence.dumps))
     if not proven and first is not None and any(culprit.rank == first.rank for culprit in own):

@@ -42,7 +42,7 @@ error_after_timeout             the only error stands after a timeout (detail: i
 only_timeout_lines              timeouts and their consequences, nothing else
 cascade_only                    only consequences: what broke first is not in this log
 no_timeout_line                 a communication failure without any timeout
-single_rank_error               the first error is on one known rank while others time out
+single_rank_error               the first error is on one known rank, others time out or follow
 surroundings
 single_node, multi_node         by addresses, hosts, or device numbers
 transport_<kind>                ib, socket, p2p, shm
@@ -70,7 +70,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from kb.logs.culprits import odd_reports
+from kb.logs.culprits import SHARED, odd_fingerprint, odd_reports
 from kb.logs.picture import Picture, Report
 from kb.logs.ranks import behind, exit_code
 from kb.logs.surroundings import component
@@ -184,8 +184,9 @@ def _agreement(picture: Picture) -> Iterator[Fact]:
             one.event,
             f"number {one.seq}: {one.op}({one.numel_in}) against {usual.op}({usual.numel_in})",
         )
+    named = ",".join(str(culprit.rank) for culprit in odd_fingerprint(picture))
     for event in picture.of("mismatch_detected"):
-        yield _fact("mismatch_proven", event)
+        yield _fact("mismatch_proven", event, f"odd rank {named}" if named else "")
     main = picture.main
     if main is None or main.seq is None or odd:
         return
@@ -269,6 +270,8 @@ def _errors(picture: Picture) -> Iterator[Fact]:
     timeouts = picture.timeouts()
     error = picture.first_error_event
     if error is not None:
+        if error.event in SHARED:  # proves a difference between ranks; no rank broke by itself
+            return
         here = [t for t in timeouts if t.file == error.file]
         if timeouts and (not here or error.line <= here[0].line):
             yield _fact("first_error_before_timeout", error, error.event)
@@ -276,7 +279,8 @@ def _errors(picture: Picture) -> Iterator[Fact]:
             yield _fact("error_after_timeout", error, error.event)
         else:
             yield _fact("no_timeout_line", error, error.event)
-        others = set(picture.reporting) - {error.rank}
+        follow = {e.rank for e in picture.events if e.kind == "cascade" and e.rank is not None}
+        others = (set(picture.reporting) | follow) - {error.rank}
         if error.rank is not None and others:
             yield _fact("single_rank_error", error, str(error.rank))
         return

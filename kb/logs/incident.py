@@ -17,6 +17,8 @@ from kb.types import Bilingual, Event, Incident
 
 # Components whose failure is a failure of communication even where no timeout was printed.
 COMMUNICATION = frozenset({"nccl", "gloo", "hccl", "rccl", "store", "horovod", "ib", "mpi", "ucx"})
+# Events that print a collective's fingerprint: its operation and number.
+FINGERPRINTS = frozenset({"mismatch_detected", "wrapper_barrier"})
 # Events that are one, whoever printed them.
 COMMUNICATION_EVENTS = frozenset({"mismatch_detected", "uneven_inputs"})
 
@@ -31,7 +33,7 @@ def build_incident(
     return Incident(
         backend=picture.around.backend,
         op=main.op if main else _other_op(events),
-        seq=main.seq if main else None,
+        seq=main.seq if main else _other_seq(events),
         numel_in=main.numel_in if main else None,
         numel_out=main.numel_out if main else None,
         timeout_ms=_timeout(main, fallback),
@@ -91,7 +93,13 @@ def communication_failed(events: Sequence[Event]) -> bool:
         or event.event in COMMUNICATION_EVENTS
         or (event.kind in ("root", "cascade") and component(event) in COMMUNICATION)
         for event in events
-    )
+    ) or _lost_a_rank(events)
+
+
+def _lost_a_rank(events: Sequence[Event]) -> bool:
+    """Whether torchrun lists several ranks of which one was killed: its peers lost it."""
+    listed = {event.rank for event in events if event.event == "rank_row"}
+    return len(listed) > 1 and any(event.event == "signal_death" for event in events)
 
 
 def _timeout(main: Report | None, fallback: Event | None) -> int | None:
@@ -112,5 +120,13 @@ def _ran(main: Report | None, events: Sequence[Event]) -> int | None:
 
 
 def _other_op(events: Sequence[Event]) -> str:
-    """The operation of a timeout that is no NCCL work: a Gloo recv, an RPC."""
-    return next((e.fields["op"] for e in events if e.kind == "timeout" and e.fields.get("op")), "")
+    """The operation of a failure that is no NCCL work: a fingerprint, a Gloo recv, an RPC."""
+    told = [e for e in events if e.fields.get("op")]
+    named = [e for e in told if e.event in FINGERPRINTS]
+    return next((e.fields["op"] for e in [*named, *told] if e in named or e.kind == "timeout"), "")
+
+
+def _other_seq(events: Sequence[Event]) -> int | None:
+    """The number in a collective's fingerprint, where no report tells one."""
+    told = [e.fields["seq"] for e in events if e.event in FINGERPRINTS and e.fields.get("seq")]
+    return number(next(iter(told), None))

@@ -8,6 +8,17 @@ from collections.abc import Sequence
 from kb.logs.picture import Picture, number
 from kb.types import Event, RankState
 
+# Events by which a rank says that it waited itself.
+REPORTS = frozenset(
+    {
+        "collective_timeout",
+        "watchdog_timeout",
+        "rank_progress",
+        "barrier_waiter",
+        "monitored_barrier",
+        "gloo_timeout",
+    }
+)
 MAX_RANKS_LISTED = 4096  # of silent ranks: a world size beyond it is listed in part
 SIGNALS = {
     4: "SIGILL",
@@ -23,8 +34,7 @@ CRASH_EVENTS = frozenset({"signal_death", "segfault", "cuda_oom", "device_assert
 
 def reporting_ranks(events: Sequence[Event]) -> tuple[int, ...]:
     """Ranks that report a timeout themselves."""
-    named = {"collective_timeout", "watchdog_timeout", "rank_progress", "barrier_waiter"}
-    return tuple(sorted({e.rank for e in events if e.event in named and e.rank is not None}))
+    return tuple(sorted({e.rank for e in events if e.event in REPORTS and e.rank is not None}))
 
 
 def silent_ranks(
@@ -40,10 +50,15 @@ def silent_ranks(
     if world_size is not None and world_size > max(reporting):
         size = world_size if len(reporting) > 1 else 0
     else:
-        seen = {e.rank for e in events if e.rank is not None and e.kind in ("timeout", "root")}
+        seen = {e.rank for e in events if e.rank is not None and _takes_part(e)}
         size = max({*reporting, *seen}) + 1
     there = set(reporting)
     return tuple(rank for rank in range(min(size, MAX_RANKS_LISTED)) if rank not in there)
+
+
+def _takes_part(event: Event) -> bool:
+    """Whether the event shows that its rank exists: it failed, or torchrun lists it."""
+    return event.kind in ("timeout", "root", "cascade") or event.event == "rank_row"
 
 
 def behind(picture: Picture) -> dict[int, Event]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from kb.errors import InputError
 from kb.logs import excerpt, prose, words
 from kb.logs.blocks import Block, blocks
-from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally
+from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally, decode
 from kb.logs.incident import build_incident
 from kb.logs.prefix import file_ranks
 from kb.logs.redact import redact
@@ -25,6 +25,9 @@ NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the 
 NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
 CROWD = 128  # progress lines read at a block's end, half as many before a failure
 NEAR_LINES = 2000  # failures closer than this share a neighbourhood
+GENERIC = "exception"  # the event of any Python exception, whatever its message
+# Kinds that explain a generic exception on their line: its message is theirs, not a second error.
+EXPLAINS = frozenset({"timeout", "cascade", "teardown", "root"})
 DESCRIPTION_BYTES = 128 * 1024  # a person's words stand at the start or there are none
 DESCRIPTION_LINES = 20_000  # no more lines stand in as many bytes of a description
 
@@ -62,6 +65,7 @@ class LogReader:
         self._main = Scanner(chosen, once_a_block=True, cache=cache, name="scan-main")
         self._window = min(WINDOW, max_line)
         self._means = meanings(chosen)
+        self._generic = tuple(p.event == GENERIC for p in chosen)
         self._progress = frozenset(
             number for number, p in enumerate(chosen) if p.event in PROGRESS_EVENTS
         )
@@ -158,6 +162,7 @@ class LogReader:
         done: set[tuple[int, int]] = set()
         flooding = state.tally.flooding(file)
         looked: Counter[int] = Counter()
+        found: list[tuple[int, int, int, int]] = []
         for number, end in self._thinned(hits):
             if number in flooding:
                 looked[number] += 1
@@ -175,10 +180,40 @@ class LogReader:
                 failure = failure or line
             if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
                 state.output_lines.add(line)
-            state.tally.add(number, data[start:stop], line, file=file, rank=rank)
+            found.append((number, start, stop, line))
+        self._tell(found, data, state.tally, file, rank)
         for number, count in looked.items():
             state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))
         return failure
+
+    def _tell(
+        self,
+        found: list[tuple[int, int, int, int]],
+        data: bytes,
+        tally: Tally,
+        file: str,
+        rank: int | None,
+    ) -> None:
+        """Hand over hits (pattern, start, stop, line); an exception only where nothing says more.
+
+        A repeat of a specific event is counted, not kept, so this must be told here and not later.
+        """
+        explained: set[int] = set()
+        flood = [
+            self._expressions.regex(self.patterns[number])
+            for number in sorted(tally.flooding(file))
+            if self.patterns[number].kind in EXPLAINS and not self._generic[number]
+        ]
+        for number, start, stop, line in sorted(found, key=lambda hit: self._generic[hit[0]]):
+            raw = data[start:stop]
+            if self._generic[number] and (
+                start in explained or (flood and any(e.search(decode(raw)) for e in flood))
+            ):
+                tally.note(number, file)
+                continue
+            taken = tally.add(number, raw, line, file=file, rank=rank)
+            if taken and self.patterns[number].kind in EXPLAINS:
+                explained.add(start)
 
     def _thinned(self, hits: list[Hit]) -> list[Hit]:
         """Hits without the bulk of crowded progress: first, last and before failures they stay."""

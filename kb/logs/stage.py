@@ -66,8 +66,8 @@ _INIT_FAILURES = frozenset(
 
 def find_stage(events: Sequence[Event], failure: Event | None, main: Report | None) -> Stage:
     """The stage of the failure, or `unknown`."""
-    if failure is None:
-        return "unknown"
+    if failure is None:  # a hang that printed nothing: the last stage told is where it stands
+        return _elsewhere(events)
     near = [
         event
         for event in events

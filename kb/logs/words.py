@@ -22,7 +22,10 @@ _MACHINE = re.compile(
     | [\w.-]{1,100}:\d+:\d+\ \[\d+\]\ NCCL            # host:pid:tid [0] NCCL
     | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)[\s:]\s?\d
     | .{0,80}\d{1,3}%\s?\|                           # a progress bar
-    | [-=*+~_|\s]{3,}$                               # a rule
+    | [-=*+~_|^\s]{3,}$                              # a rule, the marks below a traceback's code
+    | [IWEF]\d{4}\s\d\d:\d\d:\d\d                     # glog: W1120 11:50:16
+    | (?:time|host|rank|exitcode|error_file|traceback)\s{1,8}:\s  # torchrun's table of failures
+    | [\w.]{1,80}\.ChildFailedError:\s*$
     )""",
     re.VERBOSE,
 )

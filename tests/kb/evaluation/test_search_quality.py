@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from kb.embed import load_embedder
 from kb.evaluation.ablation import SHIPPED
@@ -69,8 +72,8 @@ def test_parity_is_recall_across_over_recall_within() -> None:
     )
 
     class Wordless(WordEmbedder):
-        def encode_queries(self, texts: list[str]) -> object:  # type: ignore[override]
-            return super().encode_queries(texts) * 0
+        def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            return super().encode_queries(texts) * np.float32(0)
 
     report = measure_golden(golden, cases, Wordless(), SplitTokenizer({"卡死": "freeze"}))
     assert report.parity.mean == 0.5
