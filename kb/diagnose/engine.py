@@ -22,6 +22,7 @@ SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim some
 _NAMES = re.compile(r"\S*[/_]\S*|[^\s-]+-[^\s-]+-\S+")
 QUERY_CHARS = 6000
 UNSURE_CHARS = 600  # of lines that may be words, searched with when none surely are
+STACK_EVENT = "thread_dump"  # people take stacks of processes that hang
 SHORT_LINES = 12  # a paste this short is a person's, however little it looks like prose
 # Events of cues that together make a description one of a timeout or of failed communication.
 REPORT_EVENTS = (frozenset({"hang"}), frozenset({"distributed", "failure"}))
@@ -99,6 +100,8 @@ class Engine:
     def _about_timeout(self, reading: LogReading) -> bool:
         """Whether the input speaks of a timeout, a hang or failed communication at all."""
         if reading.incident.has_timeout:
+            return True
+        if any(event.event == STACK_EVENT for event in reading.events):
             return True
         said = {hit.cue.event for hit in self.report_cues(reading)}
         return any(events <= said for events in REPORT_EVENTS)
