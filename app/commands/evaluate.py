@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kb.evaluation.search_quality import GoldenReport
     from kb.service import Service
 
+MANY_CASES = 3  # projects with fewer would fill a page
 WHAT = ("knowledge", "retrieval", "diagnosis")
 NEED_THREADS = ("diagnosis",)
 Figures = dict[str, dict[str, str]]
@@ -114,10 +115,9 @@ def _lines(values: Mapping[str, str | dict[str, str]]) -> list[str]:
 
 
 def _knowledge(service: Service) -> Figures:
-    """Cases by cause and by standing; a cause without a case shows as 0."""
+    """What is known and how it is spread; a cause without a case shows as 0."""
     knowledge = service.knowledge
     by_cause = Counter(claim.id for case in knowledge.cases for claim in case.causes[:1])
-    by_status = Counter(case.status for case in knowledge.cases)
     sizes = {
         "causes": len(knowledge.causes),
         "patterns": len(knowledge.patterns),
@@ -129,8 +129,21 @@ def _knowledge(service: Service) -> Figures:
     return {
         "knowledge": {name: str(count) for name, count in sizes.items()},
         "cases by cause": {cause.id: str(by_cause[cause.id]) for cause in knowledge.causes},
-        "cases by standing": {name: str(count) for name, count in sorted(by_status.items())},
+        "cases by standing": _spread(case.status for case in knowledge.cases),
+        "cases by backend": _spread(case.tags.backend or "none" for case in knowledge.cases),
+        "cases by language": _spread(case.language for case in knowledge.cases),
+        "cases by year first seen": _spread(case.date[:4] for case in knowledge.cases),
+        "projects with three cases or more": {
+            project: count
+            for project, count in _spread(case.project for case in knowledge.cases).items()
+            if int(count) >= MANY_CASES
+        },
     }
+
+
+def _spread(values: Iterable[str]) -> dict[str, str]:
+    """How often each value stands there, by value."""
+    return {value: str(count) for value, count in sorted(Counter(values).items())}
 
 
 def _retrieval(

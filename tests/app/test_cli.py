@@ -275,6 +275,8 @@ def test_evaluate_counts_the_knowledge(run: Run) -> None:
     figures = json.loads(run("evaluate", "--format", "json").out)
     assert figures["knowledge"]["cases by cause"] == {"rank-crash": "1", "collective-mismatch": "1"}
     assert figures["knowledge"]["cases by standing"] == {"confirmed": "2"}
+    assert sum(map(int, figures["knowledge"]["cases by backend"].values())) == 2
+    assert sum(map(int, figures["knowledge"]["cases by year first seen"].values())) == 2
     assert "rank-crash           1" in run("evaluate", "knowledge").out
 
 
