@@ -21,7 +21,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[models,dev,fit]'
+	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,llm]'
 	@touch $@ $(VENV)/.core
 
 run: $(VENV)/.core

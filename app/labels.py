@@ -1,4 +1,4 @@
-"""The words faces show, out of `data/labels.yaml`, in one language."""
+"""The words faces show, out of `data/labels`, in one language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Words:
         """
         label = self._labels.get(name)
         if label is None:
-            raise DataError(f"label {name!r} is missing", todo="add it to data/labels.yaml")
+            raise DataError(f"label {name!r} is missing", todo="add it to data/labels")
         text = label.get(self.language)
         return text.format(**values) if values else text
 

@@ -28,7 +28,6 @@ YAML_FILES = (
     "facts.yaml",
     "dump_facts.yaml",
     "advice.yaml",
-    "labels.yaml",
     "wording.yaml",
 )
 
@@ -80,7 +79,11 @@ class Knowledge:
 
 def knowledge_files(data: Path) -> list[Path]:
     """The files the knowledge is read from, in a fixed order."""
-    return [data / name for name in YAML_FILES] + sorted((data / "cases").glob("*.md"))
+    return [
+        *(data / name for name in YAML_FILES),
+        *sorted((data / "labels").glob("*.yaml")),
+        *sorted((data / "cases").glob("*.md")),
+    ]
 
 
 def knowledge_digest(data: Path) -> str:
@@ -149,11 +152,28 @@ def read_knowledge(data: Path, *, digest: str = "") -> Knowledge:
         + read_yaml(data / "dump_facts.yaml", tuple[FactMeaning, ...]),
         advice=read_yaml(data / "advice.yaml", tuple[Advice, ...]),
         cases=tuple(cases),
-        labels=read_yaml(data / "labels.yaml", dict[str, Bilingual])
+        labels=read_labels(data / "labels")
         | read_yaml(data / "wording.yaml", dict[str, Bilingual]),
     )
     check_references(knowledge)
     return knowledge
+
+
+def read_labels(folder: Path) -> dict[str, Bilingual]:
+    """The words of all faces: the files of `data/labels`, one a face, together.
+
+    Raises:
+        DataError: there are none, a file breaks its schema, or a name stands in two of them.
+    """
+    labels: dict[str, Bilingual] = {}
+    files = sorted(folder.glob("*.yaml"))
+    if not files:
+        raise DataError(f"{folder} holds no labels", todo="reinstall the package")
+    for path in files:
+        own = read_yaml(path, dict[str, Bilingual])
+        _unique("labels", (*labels, *own))
+        labels |= own
+    return labels
 
 
 def read_yaml(path: Path, kind: type[T]) -> T:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kb.diagnose.answer import Request, build_diagnosis
 from kb.diagnose.engine import SIMILAR_SOUGHT, Engine, query_text, search_filters
+from kb.diagnose.signals import Signal
 from kb.knowledge import Knowledge
 from kb.logs.reader import LogReader
 from kb.search import Searcher
@@ -133,6 +134,14 @@ class Service:
         reading = self.reader.read_stream(chunks)
         return self.answer(reading, started=started, language=language, top=top, torch=torch)
 
+    def read_text(self, text: str) -> LogReading:
+        """Read pasted text into a reading, for `answer`.
+
+        Raises:
+            InputError: the text is empty or binary.
+        """
+        return self.reader.read_text(text)
+
     def read_paths(self, paths: Sequence[Path], *, dumps: Sequence[Path] = ()) -> LogReading:
         """Read logs and dumps into one reading."""
         reading = self.reader.read_paths(paths) if paths else _empty_reading()
@@ -151,13 +160,17 @@ class Service:
         top: int | None = None,
         torch: str | None = None,
         exclude: Sequence[str] = (),
+        told: Sequence[Signal] = (),
     ) -> Diagnosis:
-        """The Diagnosis of a reading; `started` is `time.perf_counter()` when the work began."""
+        """The Diagnosis of a reading; `started` is `time.perf_counter()` when the work began.
+
+        `told` are observations beside the reading: what a person answered to a check.
+        """
         started = time.perf_counter() if started is None else started
         language = language or self._language(reading)
         found = self.similar(reading, exclude=exclude)
         entries = self.entries_of(found)
-        verdict = self.engine.judge(reading, found, entries)
+        verdict = self.engine.judge(reading, found, entries, told=told)
         request = Request(
             reading=reading,
             verdict=verdict,

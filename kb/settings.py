@@ -49,6 +49,19 @@ class Settings:
     top: int = 3  # causes shown
     max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
     max_line: int = 64 * 1024  # longer lines are cut, not refused
+    public_url: str = ""  # address of the page that links name; empty: where this one serves it
+    chat_days: int = 30  # a conversation is kept this long after its last message
+    llm_base_url: str = ""  # an OpenAI-compatible server; empty: no language model
+    llm_model: str = ""
+    llm_api_key: str = field(default="", repr=False)
+    llm_timeout: int = 30  # seconds until the engine answers in the model's place
+    slack_bot_token: str = field(default="", repr=False)  # several workspaces: comma between
+    slack_app_token: str = field(default="", repr=False)  # Socket Mode
+    slack_signing_secret: str = field(default="", repr=False)  # HTTP mode
+    slack_mode: str = "socket"
+    slack_api_url: str = "https://slack.com/api/"
+    slack_files_host: str = "files.slack.com"  # files come from nowhere else
+    slack_max_file: int = 20 * MIB
     log_level: str = "warning"
 
 
@@ -60,9 +73,13 @@ _INTEGERS = {
     "top": (1, 19),
     "max_body": (1024, 1 << 40),
     "max_line": (256, 16 * MIB),
+    "chat_days": (1, 3650),
+    "llm_timeout": (1, 600),
+    "slack_max_file": (1024, 1 << 30),
 }
 _CHOICES = {
     "lang": ("", "zh", "en"),
+    "slack_mode": ("socket", "http"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }
 

@@ -78,10 +78,18 @@ class Engine:
         return case_votes(found.hits, entries, self._rates)
 
     def judge(
-        self, reading: LogReading, found: SearchResult, entries: Mapping[str, Entry]
+        self,
+        reading: LogReading,
+        found: SearchResult,
+        entries: Mapping[str, Entry],
+        *,
+        told: Sequence[Signal] = (),
     ) -> Verdict:
-        """Rank the causes of `reading`, given the similar entries `found`."""
-        signals = (*self.signals(reading), *self.kin(reading, found, entries))
+        """Rank the causes of `reading`, given the similar entries `found`.
+
+        `told` are further observations: what a person answered to a check.
+        """
+        signals = (*self.signals(reading), *self.kin(reading, found, entries), *told)
         votes = self.votes(found, entries)
         ranking = rank_causes(signals, votes, self._weights)
         return Verdict(

@@ -16,7 +16,7 @@ import structlog
 import uvicorn
 
 from app.api import create_app
-from kb.knowledge import Knowledge, read_yaml
+from kb.knowledge import Knowledge, read_labels
 from kb.settings import Settings
 from kb.types import (
     AnswerCulprit,
@@ -41,7 +41,7 @@ MAX_BODY = 64 * 1024  # of the test servers
 @pytest.fixture(scope="session")
 def labels(data_dir: Path) -> dict[str, Bilingual]:
     """The shipped labels."""
-    return read_yaml(data_dir / "labels.yaml", dict[str, Bilingual])
+    return read_labels(data_dir / "labels")
 
 
 @pytest.fixture(scope="module")

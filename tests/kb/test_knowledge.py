@@ -18,6 +18,7 @@ def data(data_dir: Path, tmp_path: Path) -> Path:
     copy.mkdir()
     for path in data_dir.glob("*.yaml"):
         shutil.copy(path, copy)
+    shutil.copytree(data_dir / "labels", copy / "labels")
     (copy / "cases").mkdir()
     for path in sorted((data_dir / "cases").glob("*.md"))[:2]:
         shutil.copy(path, copy / "cases")

@@ -1,0 +1,72 @@
+"""Diagnoses kept under an id, for a link: the reading and its answer in both languages."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kb.errors import NotFoundError, StoreError
+from kb.types import Diagnosis, Language, LogReading
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+KEPT_FORMAT = 1
+ID_BYTES = 12  # 96 random bits: nobody guesses the link of another's log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A diagnosis somebody may come back to. `created_s` is seconds since the epoch."""
+
+    id: str
+    format: int = KEPT_FORMAT
+    created_s: float
+    reading: LogReading
+    zh: Diagnosis
+    en: Diagnosis
+
+    def answer(self, language: Language) -> Diagnosis:
+        """The answer in one language, as it was given then."""
+        return self.zh if language == "zh" else self.en
+
+
+def keep(service: Service, reading: LogReading, *, torch: str | None = None) -> Kept:
+    """Keep the diagnosis of a reading (which is redacted) for a link; on the disk on return."""
+    kept = Kept(
+        id=secrets.token_urlsafe(ID_BYTES),
+        created_s=time.time(),
+        reading=reading,
+        zh=service.answer(reading, language="zh", torch=torch),
+        en=service.answer(reading, language="en", torch=torch),
+    )
+    body = msgspec.json.encode(kept)
+    service.store.records.put_diagnosis(kept.id, body, created_s=kept.created_s)
+    return kept
+
+
+def kept(service: Service, diagnosis_id: str) -> Kept:
+    """The kept diagnosis of that id.
+
+    Raises:
+        NotFoundError: there is none.
+        StoreError: it was kept by a program of another format.
+    """
+    record = service.store.records.get_diagnosis(diagnosis_id)
+    try:
+        found = msgspec.json.decode(record.body, type=Kept)
+    except msgspec.DecodeError as error:
+        raise StoreError(
+            f"diagnosis {diagnosis_id} cannot be read: {error}", todo="diagnose the log again"
+        ) from error
+    if found.format != KEPT_FORMAT:
+        raise NotFoundError(
+            f"diagnosis {diagnosis_id} is of format {found.format}, this program reads "
+            f"{KEPT_FORMAT}",
+            todo="diagnose the log again",
+        )
+    return found
