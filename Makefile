@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 HOST ?= 127.0.0.1
 PORT ?= 8000
+WEB_PORT ?= 8501
 
 .PHONY: run test lint bench evaluate lab fit clean
 .DEFAULT_GOAL := run
@@ -13,19 +14,19 @@ PORT ?= 8000
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# Light core: what `make run` needs.
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable .
+# What `make run` needs: the core and the page, no torch.
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --editable '.[web]'
 	@touch $@
 
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
 	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,llm]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.run
 
-run: $(VENV)/.core
-	$(BIN)/timeout-kb serve --host $(HOST) --port $(PORT)
+run: $(VENV)/.run
+	$(BIN)/timeout-kb up --host $(HOST) --port $(PORT) --web-port $(WEB_PORT)
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest $(ARGS)

@@ -18,13 +18,18 @@ LOG_BYTES = 1024 * 1024  # two files of this size hold the last failures
 
 VERBS = {
     "diagnose": "app.commands.diagnose:command",
+    "chat": "app.commands.chat:command",
     "search": "app.commands.search:command",
     "show": "app.commands.search:show_command",
     "ingest": "app.commands.ingest:command",
     "lint": "app.commands.lint:command",
     "ranks": "app.commands.diagnose:ranks_command",
     "serve": "app.commands.serve:command",
+    "up": "app.commands.up:command",
+    "watch": "app.commands.watch:command",
+    "slack": "app.commands.slack:command",
     "evaluate": "app.commands.evaluate:command",
+    "web": "app.commands.web:command",
     "keys": "app.commands.keys:command",
 }
 

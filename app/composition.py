@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ingest.pipeline import Ingestor
+    from kb.chat.chat import Chat
     from kb.service import Service
     from kb.settings import Settings
 
@@ -18,6 +19,21 @@ def open_service(
     from kb import bootstrap
 
     return bootstrap.open_service(settings, notify=notify, rebuild=rebuild)
+
+
+def open_chat(service: Service) -> Chat:
+    """The chat over an open knowledge base, worded by a language model where one is set.
+
+    Raises:
+        SettingsError: what the settings say of the language model is wrong.
+    """
+    from kb.chat.chat import Chat
+
+    if not service.settings.llm_base_url:
+        return Chat(service)
+    from app.llm import OpenAIModel
+
+    return Chat(service, model=OpenAIModel(service.settings))
 
 
 def ingestor_for(service: Service) -> Ingestor:

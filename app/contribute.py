@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import os
+import fcntl
 import tempfile
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from kb.errors import InputError, StoreError
+from app.feedback import Feedback, StoredFeedback, add_feedback, read_feedback
+from kb.errors import InputError
 from kb.logs.redact import redact
 from kb.text import detect_language
-from kb.types import Bilingual, CauseClaim, Entry, Fix, Section
+from kb.types import Bilingual, Cause, CauseClaim, Entry, Fix, Section
 
 if TYPE_CHECKING:
     from ingest.types import Report
     from kb.service import Service
 
+__all__ = [
+    "Feedback",
+    "Resolution",
+    "StoredFeedback",
+    "add_feedback",
+    "add_files",
+    "add_text",
+    "delete",
+    "read_feedback",
+    "resolve",
+]
+
+LOCK = "changes.lock"  # in the state folder
 KEY_DIGITS = 16  # of the content's digest; the same length as in entry ids
-_APPENDING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,45 +95,42 @@ def resolve(service: Service, entry_id: str, resolution: Resolution) -> Entry:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case, or the cause is not known.
     """
+    with _alone(service):
+        entry = _own_entry(service, entry_id)
+        cause = service.knowledge.cause_by_id.get(resolution.cause)
+        if cause is None:
+            raise InputError(f"{resolution.cause!r} is not a cause", todo="see /v1/causes")
+        resolved = _resolved(entry, resolution, cause)
+        service.apply([resolved])
+    return resolved
+
+
+def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
+    """`entry` with its outcome; what stood there of an earlier one is replaced."""
     from ingest.writeups import with_chunks
 
-    entry = service.entry(entry_id)
-    if entry.kind == "case":
-        raise InputError(
-            f"{entry_id} is a reviewed case", todo="cases change in data/cases, not here"
-        )
-    cause = service.knowledge.cause_by_id.get(resolution.cause)
-    if cause is None:
-        raise InputError(f"{resolution.cause!r} is not a cause", todo="see /v1/causes")
     text = redact(resolution.fix)[0]
     language = detect_language(text)
     fix = Fix(
-        id=f"{entry_id}/resolution",
+        id=f"{entry.id}/resolution",
         title=Bilingual(zh=text, en=text),
         steps=(),
         commands=tuple(redact(command)[0] for command in resolution.commands),
         status="confirmed",
         sources=(resolution.url,) if resolution.url else (),
     )
-    kept = tuple(section for section in entry.sections if section.role != "fixes")
-    others = tuple(claim for claim in entry.causes if claim.id != resolution.cause)
-    resolved = replace(
-        entry,
-        causes=(
-            CauseClaim(id=resolution.cause, status="confirmed", source=resolution.url),
-            *others,
-        ),
-        fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
-        sections=(
-            *kept,
-            Section(role="fixes", title=cause.title.get(language), text=text, language=language),
-        ),
-        status="confirmed",
-        resolved=True,
+    claim = CauseClaim(id=resolution.cause, status="confirmed", source=resolution.url)
+    told = Section(role="fixes", title=cause.title.get(language), text=text, language=language)
+    return with_chunks(
+        replace(
+            entry,
+            causes=(claim, *(other for other in entry.causes if other.id != claim.id)),
+            fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
+            sections=(*(each for each in entry.sections if each.role != "fixes"), told),
+            status="confirmed",
+            resolved=True,
+        )
     )
-    resolved = with_chunks(resolved)
-    service.apply([resolved])
-    return resolved
 
 
 def delete(service: Service, entry_id: str) -> None:
@@ -133,74 +140,26 @@ def delete(service: Service, entry_id: str) -> None:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case.
     """
-    if service.entry(entry_id).kind == "case":
+    with _alone(service):
+        _own_entry(service, entry_id)
+        service.delete([entry_id])
+
+
+def _own_entry(service: Service, entry_id: str) -> Entry:
+    entry = service.entry(entry_id)
+    if entry.kind == "case":
         raise InputError(
             f"{entry_id} is a reviewed case", todo="cases change in data/cases, not here"
         )
-    service.delete([entry_id])
+    return entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
-    """What a person says of an answer: right or wrong, and what it was."""
+@contextmanager
+def _alone(service: Service) -> Iterator[None]:
+    """Read and write an entry without another thread or process in between.
 
-    verdict: Literal["right", "wrong"]
-    cause: str  # the cause the answer named
-    actual: str = ""  # the cause it was, where known
-    comment: str = ""
-    entry: str = ""  # the entry it is about, if one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFeedback:
-    """Feedback with its time (UTC, ISO 8601)."""
-
-    at: str
-    feedback: Feedback
-
-
-def feedback_path(home: Path) -> Path:
-    """Where feedback is kept: one JSON object a line."""
-    return home / "feedback.jsonl"
-
-
-def add_feedback(path: Path, feedback: Feedback, *, causes: Iterable[str]) -> StoredFeedback:
-    """Append feedback; on return it is on the disk.
-
-    Raises:
-        InputError: a cause is not one of `causes`.
-        StoreError: the file cannot be written.
+    An outcome written down while the entry is being deleted must not bring it back.
     """
-    known = set(causes)
-    for name, value in (("cause", feedback.cause), ("actual", feedback.actual)):
-        if value and value not in known:
-            raise InputError(f"{name} {value!r} is not a cause", todo="see /v1/causes")
-    stored = StoredFeedback(
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-        feedback=replace(feedback, comment=redact(feedback.comment)[0]),
-    )
-    line = msgspec.json.encode(stored) + b"\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _APPENDING, path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", todo="check space and rights") from error
-    return stored
-
-
-def read_feedback(path: Path) -> tuple[StoredFeedback, ...]:
-    """All feedback, oldest first; a line cut off by a crash is passed over."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return ()
-    found = []
-    for line in lines:
-        try:
-            found.append(msgspec.json.decode(line, type=StoredFeedback))
-        except msgspec.DecodeError:
-            continue
-    return tuple(found)
+    with (service.settings.home / LOCK).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

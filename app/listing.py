@@ -18,7 +18,9 @@ from kb.types import (
     Entry,
     Fix,
     Hit,
+    Language,
     SearchResult,
+    Section,
     SettingWarning,
 )
 
@@ -46,12 +48,17 @@ def _hit(hit: Hit, words: Words, width: int) -> list[str]:
     tags = [hit.entry_id, words.term("kind", hit.kind), hit.project, hit.cause]
     tags.append(words.term("claim", hit.status))
     lines += hang("      ", " · ".join(plain(tag) for tag in tags if tag), width)
-    snippet = plain(hit.snippet).removeprefix(title).strip()
+    snippet = hit_snippet(hit, words.language)
     if snippet:
         lines += hang("      ", snippet, width)[:SNIPPET_LINES]
     if safe_url(hit.url):
         lines.append("      " + click.style(hit.url, underline=True))
     return lines
+
+
+def hit_snippet(hit: Hit, language: Language) -> str:
+    """The piece of the entry that was found, without the title it may begin with."""
+    return plain(hit.snippet).removeprefix(plain(hit.title.get(language))).strip()
 
 
 def _facets(facets: Mapping[str, Mapping[str, int]], words: Words, width: int) -> list[str]:
@@ -66,14 +73,15 @@ def _facets(facets: Mapping[str, Mapping[str, int]], words: Words, width: int) -
 
 def render_entry(entry: Entry, words: Words, *, width: int) -> str:
     """One entry with its tags, sections and the standing of its claims, in one language."""
-    language = words.language
-    blocks = [_title(plain(entry.title.get(language)), width), _entry_rows(entry, words, width)]
-    there = {section.language for section in entry.sections}
-    shown = language if language in there else min(there, default=language)
+    rows = [
+        line
+        for name, value in entry_rows(entry, words)
+        for line in hang(f"{words(name)}: ", value, width)
+    ]
+    blocks = [_title(plain(entry.title.get(words.language)), width), rows]
     blocks += [
         [_heading(plain(section.title)), *_block(section.text, width)]
-        for section in entry.sections
-        if section.language == shown
+        for section in shown_sections(entry, words.language)
     ]
     blocks.append(_fixes(entry.fixes, words, width))
     blocks.append(_claims(entry.claims, words, width))
@@ -84,7 +92,15 @@ def render_entry(entry: Entry, words: Words, *, width: int) -> str:
     return paragraphs(blocks)
 
 
-def _entry_rows(entry: Entry, words: Words, width: int) -> list[str]:
+def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
+    """The sections in `language`; those in the other one where there are none."""
+    there = {section.language for section in entry.sections}
+    shown = language if language in there else min(there, default=language)
+    return tuple(section for section in entry.sections if section.language == shown)
+
+
+def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
+    """What an entry is about: name of the label and value, rows without a value left out."""
     causes = [f"{claim.id} ({words.term('claim', claim.status)})" for claim in entry.causes]
     tags = entry.tags
     versions = [f"{name} {version}" for name, version in tags.versions.items()]
@@ -99,9 +115,22 @@ def _entry_rows(entry: Entry, words: Words, width: int) -> list[str]:
         ("row.date", plain(entry.date)),
         ("row.link", safe_url(entry.url)),
     )
-    return [
-        line for name, value in rows if value for line in hang(f"{words(name)}: ", value, width)
-    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def text_blocks(text: str) -> list[tuple[bool, list[str]]]:
+    """The lines of `text` in runs of prose (False) and code (True: indented or fenced)."""
+    blocks: list[tuple[bool, list[str]]] = []
+    fenced = False
+    for line in plain_block(text).split("\n"):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+            continue
+        code = fenced or line.startswith(INDENT)
+        if not blocks or blocks[-1][0] != code:
+            blocks.append((code, []))
+        blocks[-1][1].append(line)
+    return blocks
 
 
 def _title(text: str, width: int) -> list[str]:
@@ -115,14 +144,9 @@ def _heading(text: str) -> str:
 def _block(text: str, width: int) -> list[str]:
     """Prose wrapped, code (indented or fenced) as it stands."""
     lines: list[str] = []
-    fenced = False
-    for line in plain_block(text).split("\n"):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif fenced or line.startswith(INDENT):
-            lines.append(INDENT + line)
-        else:
-            lines += hang("  ", line, width)
+    for code, block in text_blocks(text):
+        for line in block:
+            lines += [INDENT + line] if code else hang("  ", line, width)
     return lines
 
 
@@ -161,8 +185,13 @@ def _claims(claims: Sequence[Claim], words: Words, width: int) -> list[str]:
 
 
 def _sources(urls: Sequence[str], words: Words) -> list[str]:
-    links = [f"  {url}" for url in dict.fromkeys(urls) if safe_url(url)]
+    links = [f"  {url}" for url in source_links(urls)]
     return [_heading(words("heading.sources")), *links] if links else []
+
+
+def source_links(urls: Sequence[str]) -> list[str]:
+    """The addresses that may be linked, each once."""
+    return [url for url in dict.fromkeys(urls) if safe_url(url)]
 
 
 def render_cause(cause: Cause, words: Words, *, width: int) -> str:

@@ -10,17 +10,33 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from kb.logs.redact import redact
+
 # A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
+def _without_secrets(
+    _logger: object, _method: str, event: structlog.types.EventDict
+) -> structlog.types.EventDict:
+    """Redact what a line says; a message of an error may quote the log it failed on."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = redact(value)[0]
+    return event
+
+
 def configure_logging(level: str) -> None:
-    """Send all log lines of this process to stderr as JSON, one object a line."""
+    """Send all log lines of this process to stderr as JSON, one object a line.
+
+    Tracebacks are plain: they name code, never the values of variables.
+    """
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
+        _without_secrets,
     ]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -54,6 +70,8 @@ class Metrics:
     diagnoses: Counter
     failures: Counter
     received: Counter
+    answers: Counter
+    answers_bytes: Gauge
     content_type: str = field(default=CONTENT_TYPE_LATEST)
 
     def text(self) -> bytes:
@@ -91,5 +109,14 @@ def new_metrics() -> Metrics:
         ),
         received=Counter(
             "timeout_kb_received_bytes", "Bytes of request bodies.", registry=registry
+        ),
+        answers=Counter(
+            "timeout_kb_answers",
+            "Answers to short logs: made, or kept from an earlier request with the same log.",
+            ("source",),
+            registry=registry,
+        ),
+        answers_bytes=Gauge(
+            "timeout_kb_answers_kept_bytes", "Size of the answers kept.", registry=registry
         ),
     )

@@ -36,7 +36,8 @@ FAINT = 0.05  # a cause below this needs no evidence and fixes at first sight
 WHY_TERMS = 4  # words two cases share that are named; more say nothing more
 SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3600
-SEARCH_KINDS = frozenset({"op", "signature", "term", "language"})  # of a hit's reasons
+NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
+SEARCH_KINDS = NAMES | {"term", "translation", "language"}
 
 
 def present(
@@ -70,7 +71,7 @@ def present(
         unknown=words("word.unknown_share", percent=percent(diagnosis.unknown_probability))
         if diagnosis.causes
         else "",
-        best_check=_check(diagnosis.best_check) if diagnosis.best_check else None,
+        best_check=check_view(diagnosis.best_check) if diagnosis.best_check else None,
         restart=_restart(diagnosis.causes[0], words) if diagnosis.causes else "",
         warnings=tuple(warning_view(warning, words) for warning in diagnosis.warnings),
         cases=tuple(_case(case, words) for case in diagnosis.cases),
@@ -246,7 +247,7 @@ def _cause(cause: RankedCause, words: Words) -> CauseView:
         faint=cause.probability < FAINT,
         evidence=tuple(_evidence(item, words) for item in cause.evidence),
         fixes=tuple(fix_view(fix, words) for fix in cause.fixes),
-        checks=tuple(_check(check) for check in cause.checks),
+        checks=tuple(check_view(check) for check in cause.checks),
         restart=_restart(cause, words),
         cases=cause.cases,
     )
@@ -285,7 +286,8 @@ def fix_view(fix: AnswerFix, words: Words) -> FixView:
     )
 
 
-def _check(check: AnswerCheck) -> CommandView:
+def check_view(check: AnswerCheck) -> CommandView:
+    """A check of the answer for a reader."""
     return CommandView(
         command=plain_block(check.command),
         why=plain(check.tells),
@@ -312,7 +314,7 @@ def warning_view(warning: SettingWarning, words: Words) -> WarningView:
 
 def _case(case: SimilarCase, words: Words) -> CaseView:
     notes = []
-    why = _likenesses(case.why)
+    why = likenesses(case.why)
     if why:
         notes.append(words("word.why", what=words.listing(why)))
     if case.differs:
@@ -330,7 +332,7 @@ def _case(case: SimilarCase, words: Words) -> CaseView:
     )
 
 
-def _likenesses(why: Sequence[str]) -> list[str]:
+def likenesses(why: Sequence[str]) -> list[str]:
     """Sentences first, then what the search names as ``kind:value``.
 
     Single words two texts share (``term:timing``) are told only where there is nothing better.
@@ -338,12 +340,8 @@ def _likenesses(why: Sequence[str]) -> list[str]:
     named = [(kind, plain(value)) for kind, _, value in (item.partition(":") for item in why)]
     sentences = [plain(item) for item in why if item.partition(":")[0] not in SEARCH_KINDS]
     told = " ".join(sentences).casefold()
-    better = [
-        value
-        for kind, value in named
-        if kind in ("op", "signature") and value.casefold() not in told
-    ]
-    words = [value for kind, value in named if kind == "term"]
+    better = [value for kind, value in named if kind in NAMES and value.casefold() not in told]
+    words = [value for kind, value in named if kind in ("term", "translation")]
     return sentences + list(dict.fromkeys(better or ([] if sentences else words)))[:WHY_TERMS]
 
 

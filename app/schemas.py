@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from kb.chat.types import Turn
 from kb.types import (
     Bilingual,
     CauseClaim,
@@ -69,6 +70,29 @@ class LintRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, froz
     text: Text
     lang: Language | None = None
     torch: Torch | None = None
+
+
+class ChatRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/chat``: a message, or a kept diagnosis to talk about, or both."""
+
+    message: Annotated[str, Meta(description="A question, a log, or both.")] = ""
+    conversation: Annotated[
+        str, Meta(max_length=200, description="The id of one to go on with; empty: a new one.")
+    ] = ""
+    diagnosis: Annotated[
+        str, Meta(max_length=200, description="The id of a kept diagnosis to talk about.")
+    ] = ""
+    lang: Language | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A conversation so far, oldest turn first. `created_s` is seconds since the epoch."""
+
+    id: str
+    language: Language | None
+    created_s: float
+    turns: tuple[Turn, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +219,9 @@ class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, 
     actual: Annotated[str, Meta(description="The cause it was, where known.")] = ""
     comment: Annotated[str, Meta(max_length=MAX_QUERY)] = ""
     entry: Annotated[str, Meta(max_length=200, description="The entry it is about.")] = ""
+    diagnosis: Annotated[
+        str, Meta(max_length=200, description="The kept diagnosis or conversation it is about.")
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

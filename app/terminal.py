@@ -88,10 +88,10 @@ def _styled(
 
 def _first_error(error: QuoteView, words: Words, column: int, width: int) -> list[str]:
     lines = _row(Row(label=words("row.first_error"), value=error.where), column, width)
-    return lines + _quote(error.text, " " * column, width, fg="red")
+    return lines + quoted(error.text, " " * column, width, fg="red")
 
 
-def _quote(text: str, indent: str, width: int, *, fg: str | None = None) -> list[str]:
+def quoted(text: str, indent: str, width: int, *, fg: str | None = None) -> list[str]:
     """A quote behind bars, cut after `QUOTE_LINES`."""
     if not text:
         return []
@@ -159,23 +159,23 @@ def _evidence(item: EvidenceView, words: Words, width: int, told: set[str]) -> l
     if item.quote in told:
         return lines
     told.add(item.quote)
-    return lines + _quote(item.quote, INDENT, width, fg="cyan")
+    return lines + quoted(item.quote, INDENT, width, fg="cyan")
 
 
 def _fix(fix: FixView, words: Words, width: int, *, whole: bool) -> list[str]:
     lines = hang("  → ", f"{fix.title}  [{fix.status}]", width)
     if not whole:
-        return lines + _copyable(fix.commands[:1])
+        return lines + copyable(fix.commands[:1])
     for number, step in enumerate(fix.steps, start=1):
         lines += hang(f"{INDENT}{number}. ", step, width)
-    lines += _copyable(fix.commands)
+    lines += copyable(fix.commands)
     for note in fix.notes:
         lead = f"{INDENT}{note.label}: "
         lines += _styled(hang(lead, note.value, width), lead, fg="yellow")
     return lines
 
 
-def _copyable(commands: Sequence[str]) -> list[str]:
+def copyable(commands: Sequence[str]) -> list[str]:
     """Commands as they are, indented and never wrapped."""
     return [
         INDENT + "  " + click.style(line, fg="blue", bold=True)
@@ -186,7 +186,7 @@ def _copyable(commands: Sequence[str]) -> list[str]:
 
 def _command(command: CommandView, width: int) -> list[str]:
     lines = hang("  ? ", command.why, width) if command.why else []
-    lines += _copyable([command.command])
+    lines += copyable([command.command])
     for outcome in command.outcomes:
         lines += hang(f"{INDENT}- ", outcome, width)
     return lines

@@ -37,7 +37,7 @@ from ingest.types import (
     Sink,
     SourceKind,
 )
-from ingest.wordlists import WordLists, load_word_lists
+from ingest.wordlists import WordLists, word_lists
 from ingest.writeups import writeup_entry
 from kb.cases import load_case
 from kb.errors import KBError
@@ -95,7 +95,7 @@ class Ingestor:
         self._stored = stored
         self._reader = reader
         self._redact = redact
-        self._words: WordLists = load_word_lists(data)
+        self._words: WordLists = word_lists(data)
         self._phrases: Phrases = load_phrases(data)
         self._threads = ThreadReader(
             words=self._words, reader=reader, redact=redact, phrases=self._phrases

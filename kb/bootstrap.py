@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from kb.logs.reader import LogReader
 from kb.search import Searcher
 from kb.service import Parts, Service
 from kb.settings import Settings
-from kb.store import Store
+from kb.store import FACETS, Store
 from kb.text import Tokenizer
 from kb.types import Filters
 
@@ -33,11 +33,12 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What the last opening used: the model setting, the model it gave, the word lists."""
+    """What the last opening used: model setting, the model it gave, word lists, facets."""
 
     setting: str
     model: str
     tokens: str
+    facets: tuple[str, ...] = ()
 
 
 def _silent(_message: str) -> None:
@@ -113,12 +114,14 @@ def _open_index(
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
     tokens = fingerprint(tokenizer, lexicon)
-    stamp = Stamp(setting=settings.model, model=embedder.name, tokens=tokens)
+    stamp = Stamp(
+        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
+    )
     index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
     if rebuild:
         index.rebuild()
     elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
-        say("the shipped model or word lists changed: building the search index anew")
+        say("the shipped model, word lists or filters changed: building the search index anew")
         index.rebuild()
     else:
         index.catch_up()
@@ -127,12 +130,14 @@ def _open_index(
 
 
 def _updated(path: Path, now: Stamp) -> bool:
-    """Whether the last opening was by a program with another embedded model or word lists."""
+    """Whether the last opening was by a program with another embedded model, words or facets."""
     try:
         last = msgspec.json.decode(path.read_bytes(), type=Stamp)
     except (OSError, msgspec.DecodeError):
         return now.setting == ""  # an older program left no stamp
-    return last != now and last.setting == now.setting == ""
+    if replace(last, facets=now.facets) == now:
+        return last != now
+    return last.setting == now.setting == ""
 
 
 def _write_stamp(path: Path, stamp: Stamp) -> None:

@@ -35,6 +35,13 @@ class InputError(KBError):
     exit_code = 2
 
 
+class SlowInputError(InputError):
+    """Reading the input takes longer than the caller allows; an archive may unpack without end."""
+
+    code = "too-long"
+    http_status = 413
+
+
 class NotFoundError(KBError):
     """There is nothing under that id."""
 

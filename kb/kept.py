@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kb.errors import NotFoundError, StoreError
+from kb.text import detect_language
 from kb.types import Diagnosis, Language, LogReading
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Kept:
     id: str
     format: int = KEPT_FORMAT
     created_s: float
+    language: Language  # of the input
     reading: LogReading
     zh: Diagnosis
     en: Diagnosis
@@ -35,14 +37,29 @@ class Kept:
         return self.zh if language == "zh" else self.en
 
 
-def keep(service: Service, reading: LogReading, *, torch: str | None = None) -> Kept:
-    """Keep the diagnosis of a reading (which is redacted) for a link; on the disk on return."""
+def keep(
+    service: Service,
+    reading: LogReading,
+    *,
+    torch: str | None = None,
+    known: Diagnosis | None = None,
+) -> Kept:
+    """Keep the diagnosis of a reading (which is redacted) for a link; on the disk on return.
+
+    `known` is the reading's answer in its language, where the caller has it already.
+    """
+    answers = {} if known is None else {known.language: known}
+
+    def answer(language: Language) -> Diagnosis:
+        return answers.get(language) or service.answer(reading, language=language, torch=torch)
+
     kept = Kept(
         id=secrets.token_urlsafe(ID_BYTES),
         created_s=time.time(),
+        language=detect_language(reading.description),
         reading=reading,
-        zh=service.answer(reading, language="zh", torch=torch),
-        en=service.answer(reading, language="en", torch=torch),
+        zh=answer("zh"),
+        en=answer("en"),
     )
     body = msgspec.json.encode(kept)
     service.store.records.put_diagnosis(kept.id, body, created_s=kept.created_s)
@@ -56,7 +73,10 @@ def kept(service: Service, diagnosis_id: str) -> Kept:
         NotFoundError: there is none.
         StoreError: it was kept by a program of another format.
     """
-    record = service.store.records.get_diagnosis(diagnosis_id)
+    try:
+        record = service.store.records.get_diagnosis(diagnosis_id)
+    except NotFoundError as error:
+        raise NotFoundError(error.what, todo="check the link, or diagnose the log again") from error
     try:
         found = msgspec.json.decode(record.body, type=Kept)
     except msgspec.DecodeError as error:

@@ -32,6 +32,7 @@ from kb.types import Filters, Hit, Language, SearchResult
 
 if TYPE_CHECKING:
     from kb.index import SearchIndex
+    from kb.index.catalogue import Selection
     from kb.index.snapshot import Snapshot
 
 POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
@@ -118,15 +119,12 @@ class Searcher:
         if not 1 <= limit <= LIMIT_MAX:
             raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
         snapshot = self._index.snapshot()
-        passing = snapshot.catalogue.passing(filters)
+        selected = snapshot.catalogue.select(filters)
         question = self._question(query, snapshot, language, signature)
-        allowed = None if passing is None else snapshot.catalogue.chunks_of(passing)
         pool = max(POOL, POOL_PER_HIT * limit)
-        reach = snapshot.manifest.chunks if allowed is None else len(allowed)
+        reach = snapshot.manifest.chunks if selected.chunks is None else len(selected.chunks)
         while True:
-            candidates = self._candidates(
-                question, snapshot, filters, allowed, pool=pool, limit=limit
-            )
+            candidates = self._candidates(question, snapshot, selected, pool=pool, limit=limit)
             entries = len(np.unique(candidates.owners))
             if entries >= limit or pool >= reach:
                 break
@@ -136,9 +134,13 @@ class Searcher:
             query=query,
             hits=hits,
             similar_enough=bool(hits) and hits[0].score >= SIMILAR_ENOUGH,
-            facets=snapshot.catalogue.facets(passing),
+            facets=selected.facets,
             took_ms=(time.perf_counter() - started) * 1000,
         )
+
+    def version(self) -> str:
+        """Changes whenever a result may: with every change of an entry or of the index."""
+        return f"{self._store.last_seq()} {self._index.stamp()}"
 
     # --- the question --------------------------------------------------------------------------
 
@@ -182,8 +184,7 @@ class Searcher:
         self,
         question: _Question,
         snapshot: Snapshot,
-        filters: Filters,
-        allowed: Numbers | None,
+        selected: Selection,
         *,
         pool: int,
         limit: int,
@@ -191,17 +192,17 @@ class Searcher:
         """The chunks that can belong to the best `limit` entries, with their exact likeness."""
         proposed = [np.zeros(0, dtype=np.int64)]
         if question.vector is not None:
-            proposed.append(snapshot.dense.search(question.vector, pool, allowed)[0])
-        words, bm25 = snapshot.lexical.search(question.terms, pool, filters=filters)
+            proposed.append(snapshot.dense.search(question.vector, pool, selected.chunks)[0])
+        words, bm25 = snapshot.lexical.search(question.terms, pool, filters=selected.filters)
         proposed.append(words)
         signed = snapshot.lexical.search(
-            question.names, SIGNATURE_POOL, field="signature", filters=filters
+            question.names, SIGNATURE_POOL, field="signature", filters=selected.filters
         )[0]
         numbers = np.unique(np.concatenate([*proposed, signed]))
         owners = snapshot.catalogue.owners_of(numbers)
         numbers, owners = numbers[owners >= 0], owners[owners >= 0]
         # every candidate gets the scores of all routes: which route found it must not matter
-        cosine = self._cosines(question.vector, numbers)
+        cosine = self._cosines(question.vector, numbers, snapshot)
         lexical = _scores_of(numbers, dict(zip(words.tolist(), bm25.tolist(), strict=True)))
         open_ = lexical < 0
         # a chunk the words did not propose has at most the BM25 of the last one they did
@@ -223,12 +224,13 @@ class Searcher:
             signed=is_signed[keep],
         )
 
-    def _cosines(self, vector: Scores | None, numbers: Numbers) -> Scores:
+    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: Snapshot) -> Scores:
         """Exact cosine of every chunk with the question; 0 where there is no vector."""
         cosines = np.zeros(len(numbers), dtype=np.float32)
         if vector is None:
             return cosines
-        found, vectors = self._store.vectors.get(
+        known = snapshot.dense.vectors_of(numbers)
+        found, vectors = known or self._store.vectors.get(
             self._embedder.name, numbers.tolist(), self._embedder.dimension
         )
         cosines[np.searchsorted(numbers, found)] = np.clip(vectors @ vector, -1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -142,9 +143,15 @@ class Service:
         """
         return self.reader.read_text(text)
 
-    def read_paths(self, paths: Sequence[Path], *, dumps: Sequence[Path] = ()) -> LogReading:
-        """Read logs and dumps into one reading."""
-        reading = self.reader.read_paths(paths) if paths else _empty_reading()
+    def read_paths(
+        self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
+    ) -> LogReading:
+        """Read logs and dumps into one reading.
+
+        Raises:
+            SlowInputError: the logs take longer than `limit_s` to read.
+        """
+        reading = self.reader.read_paths(paths, limit_s=limit_s) if paths else _empty_reading()
         if not dumps:
             return reading
         from kb.logs.evidence import merge_into, read_evidence
@@ -266,6 +273,10 @@ class Service:
             entries=entries,
             cases=len(self.knowledge.cases),
         )
+
+    def version(self) -> str:
+        """Changes whenever an answer may: with the knowledge, the entries and the index."""
+        return f"{self.knowledge.digest} {self.searcher.version()}"
 
     def close(self) -> None:
         """Let go of files and connections."""

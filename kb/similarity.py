@@ -75,15 +75,23 @@ def signature_strength(
     for line in lines:
         tokens = _line_tokens(line)
         matched = [token for token in tokens if token in asked]
-        weight = math.fsum(max(idf.get(token, 0.0) - SIGNATURE_COMMON, 0.0) for token in matched)
-        whole = math.fsum(max(idf.get(token, 0.0) - SIGNATURE_COMMON, 0.0) for token in tokens)
-        if len(matched) < SIGNATURE_NAMES or not weight:
+        if len(matched) < SIGNATURE_NAMES:
             continue
+        weight = _uncommon(matched, idf)
+        if not weight:
+            continue
+        whole = _uncommon(tokens, idf)
         strength = weight / whole * weight / (weight + SIGNATURE_RARE)
         if strength > best[0]:
             ranked = sorted(matched, key=lambda token: (-idf.get(token, 0.0), token))
             best = (strength, tuple(ranked))
     return best
+
+
+def _uncommon(tokens: Sequence[str], idf: Mapping[str, float]) -> float:
+    """Summed rarity of tokens above what every watchdog prints."""
+    worth = [idf.get(token, 0.0) - SIGNATURE_COMMON for token in tokens]
+    return math.fsum([value for value in worth if value > 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ and by part, so that ``_ALLGATHER_BASE`` is found by itself, by ``allgather`` an
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from kb.settings import shipped_data
 from kb.types import Language
 
 Cut = Callable[[str], list[str]]
+_CUTTERS = itertools.count()
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 MIN_HAN_SHARE = 0.08  # of the human words; quoted names and paths stay below, see test_text.py
@@ -237,7 +239,8 @@ def rust_cutter(words: dict[str, int]) -> Cut:
     """The segmenter of the hot path: jieba's Rust port, ready in 0.09 s."""
     import rjieba
 
-    segmenter = rjieba.Jieba()
+    # The module makes a segmenter of its own on import, 25 MB: the first cutter takes that one.
+    segmenter = rjieba if next(_CUTTERS) == 0 else rjieba.Jieba()
     for word, frequency in words.items():
         segmenter.add_word(word, frequency, "n")
     cut: Cut = segmenter.cut

@@ -364,6 +364,7 @@ class Filters:
     kinds: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
+    hardware: tuple[str, ...] = ()
     since: str = ""
     until: str = ""
     exclude_ids: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from starlette.types import Message
 from app.api.problems import HttpError
 
 IDLE_S = 30.0  # a sender silent for longer is gone
+STREAM_S = 900.0  # for all of a body: a gigabyte over ten megabits a second, no archive without end
 PIECE_BYTES = 256 * 1024  # handed to the worker at once; smaller ones cost a thread switch each
 MAX_FILES = 2048  # parts of one upload: a large job's logs and dumps, one file a rank
 
@@ -48,8 +50,8 @@ def _too_slow() -> HttpError:
     return HttpError(
         408,
         "too-slow",
-        f"nothing arrived for {IDLE_S:.0f} seconds",
-        todo="send the body without long pauses",
+        f"nothing arrived for {IDLE_S:.0f} seconds, or not all of it within {STREAM_S:.0f}",
+        todo="send the body without long pauses, compressed where the line is slow",
     )
 
 
@@ -88,7 +90,15 @@ async def read_json(request: Request, kind: type[T], *, limit: int) -> T:
     media = media_type(request)
     if media != "application/json":
         raise unsupported(media, ("application/json",))
-    data = await limited(request, limit).body()
+    return decoded_json(await limited(request, limit).body(), kind)
+
+
+def decoded_json(data: bytes, kind: type[T]) -> T:
+    """JSON as a checked `kind`.
+
+    Raises:
+        HttpError: 400 broken JSON, 422 not what `kind` asks for.
+    """
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
@@ -135,12 +145,13 @@ def pieces(request: Request) -> Iterator[bytes]:
         HttpError: 408, the sender stopped; 400, it went away.
     """
     stream = request.stream()
+    end = time.monotonic() + STREAM_S
 
     async def fetch() -> bytes:
         piece = bytearray()
         try:
             while len(piece) < PIECE_BYTES:
-                with anyio.fail_after(IDLE_S):
+                with anyio.fail_after(min(IDLE_S, end - time.monotonic())):
                     part = await anext(stream, None)
                 if part is None:
                     break

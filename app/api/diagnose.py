@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api import bodies
+from app.api.answering import (
+    Answered,
+    Options,
+    answer_headers,
+    answer_reading,
+    answer_response,
+    kept_headers,
+)
+from app.api.answers import Given, answer_key
 from app.api.bodies import (
     declared_length,
+    decoded_json,
+    limited,
     media_type,
     pieces,
     read_json,
@@ -22,11 +36,8 @@ from app.api.uploads import (
     FORM_SCHEMA,
     SHORT_BYTES,
     TEXT_SCHEMA,
-    Options,
     diagnose_form,
 )
-from app.labels import Words
-from app.present import present
 from app.schemas import (
     MAX_CAUSES,
     VERSION,
@@ -36,6 +47,7 @@ from app.schemas import (
     DiagnoseRequest,
 )
 from kb.errors import KBError
+from kb.logs.source import is_packed
 from kb.types import Diagnosis
 
 RAW = frozenset(
@@ -50,13 +62,15 @@ RAW = frozenset(
     }
 )
 OFFERED = (JSON, "text/plain", "multipart/form-data", "application/octet-stream")
-TEXT_WIDTH = 100  # columns of text/plain answers
 
 router = APIRouter(tags=["diagnose"])
 
 Top = Annotated[int | None, Query(ge=1, le=MAX_CAUSES, description="How many causes to give.")]
 Torch = Annotated[
     str | None, Query(pattern=VERSION, description="torch version, if the log lacks it.")
+]
+Keep = Annotated[
+    bool, Query(description="Keep the answer; the headers Location and Link say where it stands.")
 ]
 
 
@@ -71,7 +85,7 @@ _BODY = {
         },
     }
 }
-_ANSWERS: dict[int | str, dict[str, Any]] = {
+ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Diagnosis,
         "content": {MARKDOWN: {"schema": {"type": "string"}}, TEXT: {"schema": {"type": "string"}}},
@@ -82,20 +96,24 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 @router.post(
     "/v1/diagnose",
     summary="Diagnose a log",
-    responses=_ANSWERS,
+    responses=ANSWERS,
     openapi_extra=_BODY,
     response_class=Response,
 )
 @router.put(
     "/v1/diagnose",
     summary="Diagnose a log (curl -T)",
-    responses=_ANSWERS,
+    responses=ANSWERS,
     openapi_extra=_BODY,
     response_class=Response,
     operation_id="put_diagnose",
 )
 async def diagnose(
-    request: Request, lang: Lang = None, top: Top = None, torch: Torch = None
+    request: Request,
+    lang: Lang = None,
+    top: Top = None,
+    torch: Torch = None,
+    keep: Keep = False,
 ) -> Response:
     """Say what happened in a log, why, and what to do.
 
@@ -105,72 +123,95 @@ async def diagnose(
     """
     parts = parts_of(request)
     form = answer_type(request.headers.get("accept", ""))
-    options = Options(language=parts.language(request, lang), top=top, torch=torch)
+    options = Options(language=parts.language(request, lang), top=top, torch=torch, keep=keep)
     media = media_type(request)
-    if media == JSON:
-        answer = await _from_json(request, parts, options)
-    elif media == "multipart/form-data":
-        answer = await diagnose_form(request, parts, options)
-    elif media in RAW or media.startswith("text/"):
-        answer = await _from_raw(request, parts, options)
+    if media == JSON or (_is_log(media) and _is_short(request)):
+        return await _short(request, parts, options, form)
+    if media == "multipart/form-data":
+        answered = await diagnose_form(request, parts, options)
+    elif _is_log(media):
+        answered = await _streamed(request, parts, options)
     else:
         raise unsupported(media, OFFERED)
-    cause = answer.causes[0].id if answer.causes else ""
-    parts.metrics.diagnoses.labels(answer.status, cause).inc()
-    return _answer(answer, form, parts)
+    return _response(answered, form, parts)
 
 
-async def _from_json(request: Request, parts: Parts, options: Options) -> Diagnosis:
-    body = await read_json(request, DiagnoseRequest, limit=parts.settings.max_body)
-    return await parts.run(lambda: _one(parts, body, options))
+def _is_log(media: str) -> bool:
+    return media in RAW or media.startswith("text/")
 
 
-def _one(parts: Parts, body: DiagnoseRequest, options: Options) -> Diagnosis:
+def _is_short(request: Request) -> bool:
+    length = declared_length(request)
+    return length is not None and length <= SHORT_BYTES
+
+
+def _response(answered: Answered, form: str, parts: Parts) -> Response:
+    answer = answered.diagnosis
+    parts.metrics.diagnoses.labels(answer.status, _cause(answer)).inc()
+    headers = kept_headers(parts, answered.kept) if answered.kept else None
+    return answer_response(answer, form, parts, headers=headers)
+
+
+def _cause(answer: Diagnosis) -> str:
+    return answer.causes[0].id if answer.causes else ""
+
+
+async def _short(request: Request, parts: Parts, options: Options, form: str) -> Response:
+    """Answer a body that is read whole: anew, or as the same one was answered lately."""
+    media = media_type(request)
+    limit = parts.settings.max_body if media == JSON else SHORT_BYTES
+    body = await limited(request, limit).body()
+
+    async def work() -> Answered:
+        if media == JSON:
+            item = decoded_json(body, DiagnoseRequest)
+            return await parts.run(lambda: _one(parts, item, options))
+        # An archive may hold far more than its size tells: it must not hold up the others.
+        return await parts.run(lambda: _read([body], parts, options), long=is_packed(body))
+
+    if options.keep or "no-cache" in request.headers.get("cache-control", ""):
+        return _response(await work(), form, parts)
+
+    async def make() -> Given:
+        answered = await work()
+        answer = answered.diagnosis
+        return Given(
+            body=bytes(answer_response(answer, form, parts).body),
+            language=answer.language,
+            status=answer.status,
+            cause=_cause(answer),
+        )
+
+    asked = (media == JSON, form, options)
+    key = answer_key(body, version=parts.service.version(), asked=asked)
+    given, known = await parts.answers.get(key, make)
+    parts.metrics.diagnoses.labels(given.status, given.cause).inc()
+    headers = answer_headers(given.language)
+    headers["Cache-Status"] = f"timeout-kb; {'hit' if known else 'fwd=miss'}"
+    return Response(given.body, media_type=form, headers=headers)
+
+
+def _one(parts: Parts, body: DiagnoseRequest, options: Options) -> Answered:
     """Diagnose one JSON item; what it says itself goes before the request's parameters."""
-    return parts.service.diagnose_text(
-        body.text,
+    wanted = replace(
+        options,
         language=body.lang or options.language,
         top=body.top or options.top,
         torch=body.torch or options.torch,
     )
+    return answer_reading(parts.service, lambda: parts.service.read_text(body.text), wanted)
 
 
-async def _from_raw(request: Request, parts: Parts, options: Options) -> Diagnosis:
-    length = declared_length(request)
+def _read(chunks: Iterable[bytes], parts: Parts, options: Options) -> Answered:
+    """Diagnose a raw body, in the thread that answers it."""
     service = parts.service
-    if length is not None and length <= SHORT_BYTES:
-        body = await request.body()
-        return await parts.run(
-            lambda: service.diagnose_stream(
-                [body], language=options.language, top=options.top, torch=options.torch
-            )
-        )
-    return await parts.run(
-        lambda: service.diagnose_stream(
-            pieces(request), language=options.language, top=options.top, torch=options.torch
-        ),
-        long=True,
+    return answer_reading(
+        service, lambda: service.reader.read_stream(chunks, limit_s=bodies.STREAM_S), options
     )
 
 
-def _answer(answer: Diagnosis, form: str, parts: Parts) -> Response:
-    headers = {"Vary": "Accept, Accept-Language", "Content-Language": answer.language}
-    if form == JSON:
-        return json_response(answer, headers=headers)
-    labels = parts.service.knowledge.labels
-    view = present(answer, labels)
-    words = Words(labels, view.language)
-    if form == MARKDOWN:
-        from app.markdown import render_markdown
-
-        text = render_markdown(view, words)
-    else:
-        import click
-
-        from app.terminal import render_text
-
-        text = click.unstyle(render_text(view, words, width=TEXT_WIDTH))
-    return Response(text, media_type=form, headers=headers)
+async def _streamed(request: Request, parts: Parts, options: Options) -> Answered:
+    return await parts.run(lambda: _read(pieces(request), parts, options), long=True)
 
 
 @router.post(
@@ -188,12 +229,11 @@ async def diagnose_batch(request: Request, lang: Lang = None) -> Response:
     for item in body.items:
         try:
             # One thread call an item: other requests get their turn between two.
-            answer = await parts.run(lambda item=item: _one(parts, item, options))  # type: ignore[misc]
+            answered = await parts.run(lambda item=item: _one(parts, item, options))  # type: ignore[misc]
         except KBError as error:
             answers.append(BatchAnswer(diagnosis=None, problem=problem_of(request, error)))
         else:
-            parts.metrics.diagnoses.labels(
-                answer.status, answer.causes[0].id if answer.causes else ""
-            ).inc()
+            answer = answered.diagnosis
+            parts.metrics.diagnoses.labels(answer.status, _cause(answer)).inc()
             answers.append(BatchAnswer(diagnosis=answer, problem=None))
     return json_response(BatchResult(items=tuple(answers)))

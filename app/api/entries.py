@@ -12,7 +12,7 @@ from app.api.access import admin_access, write_access
 from app.api.bodies import media_type, read_form, read_json, unsupported
 from app.api.negotiate import JSON
 from app.api.parts import Parts, json_response, parts_of
-from app.api.uploads import FILE_SCHEMA, save, uploaded_files
+from app.api.uploads import FILE_SCHEMA, uploaded_files
 from app.contribute import (
     Feedback,
     Resolution,
@@ -21,10 +21,10 @@ from app.contribute import (
     add_files,
     add_text,
     delete,
-    feedback_path,
     read_feedback,
     resolve,
 )
+from app.received import save
 from app.schemas import (
     AddedEntries,
     EntryDetail,
@@ -165,10 +165,9 @@ async def give_feedback(request: Request) -> Response:
         actual=body.actual,
         comment=body.comment,
         entry=body.entry,
+        diagnosis=body.diagnosis,
     )
-    causes = tuple(parts.service.knowledge.cause_by_id)
-    path = feedback_path(parts.settings.home)
-    stored = await parts.run(lambda: add_feedback(path, feedback, causes=causes), long=True)
+    stored = await parts.run(lambda: add_feedback(parts.service, feedback, source="api"), long=True)
     response = json_response(stored)
     response.status_code = 201
     return response
@@ -183,5 +182,4 @@ async def give_feedback(request: Request) -> Response:
 async def all_feedback(request: Request) -> Response:
     """All feedback, oldest first."""
     parts = parts_of(request)
-    path = feedback_path(parts.settings.home)
-    return json_response(await parts.run(lambda: read_feedback(path), long=True))
+    return json_response(await parts.run(lambda: read_feedback(parts.service), long=True))

@@ -12,14 +12,17 @@ import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api import diagnose, entries, health, lookup
+from app.api import chat as talking
+from app.api import diagnose, entries, health, kept, lookup
 from app.api.access import Guard, keys_path, read_access
+from app.api.answers import Answers
 from app.api.middleware import Observe
 from app.api.parts import STREAMS, Parts
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.observe import new_metrics
 from app.schemas import (
     BatchRequest,
+    ChatRequest,
     DiagnoseRequest,
     FeedbackRequest,
     LintRequest,
@@ -31,6 +34,7 @@ from app.schemas import (
 from kb.settings import Settings
 
 if TYPE_CHECKING:
+    from kb.chat.chat import Chat
     from kb.service import Service
 
 BODIES = (
@@ -41,6 +45,7 @@ BODIES = (
     NewEntry,
     ResolveRequest,
     FeedbackRequest,
+    ChatRequest,
 )
 # What any route may answer, for the OpenAPI document; the handlers see to the form.
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -62,8 +67,14 @@ similar cases and what to collect next. Try:
 """
 
 
-def create_app(service: Service, settings: Settings) -> FastAPI:
-    """The application that answers with `service`. Whoever opened the service closes it."""
+def create_app(service: Service, settings: Settings, *, chat: Chat | None = None) -> FastAPI:
+    """The application that answers with `service`. Whoever opened the service closes it.
+
+    `chat` is by default opened over the service when somebody talks to it.
+
+    Raises:
+        SettingsError: what the settings say of the language model is wrong.
+    """
     metrics = new_metrics()
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
@@ -81,9 +92,16 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         metrics=metrics,
         compute=anyio.CapacityLimiter(settings.threads),
         streams=anyio.CapacityLimiter(STREAMS),
+        answers=Answers(metrics),
     )
+    app.state.room = _room(service, settings, chat, app.state.parts.compute)
     app.state.guard = Guard(keys_path(settings))
-    for router in (diagnose.router, lookup.router):
+    app.state.slack = None
+    if settings.slack_mode == "http":
+        from app.slack.mounted import mount
+
+        app.state.slack = mount(app)
+    for router in (diagnose.router, kept.router, lookup.router, talking.router):
         app.include_router(router, dependencies=[read_access])
     app.include_router(entries.router)
     app.include_router(health.router)
@@ -91,6 +109,21 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.add_middleware(Observe, metrics=metrics)
     _complete_openapi(app)
     return app
+
+
+def _room(
+    service: Service, settings: Settings, chat: Chat | None, compute: anyio.CapacityLimiter
+) -> talking.Room:
+    """Where chats are held: among the short requests, unless they wait for a language model."""
+    from app.composition import open_chat
+
+    if settings.llm_base_url:
+        from app.llm import check_llm_settings
+
+        check_llm_settings(settings)
+    waits = bool(settings.llm_base_url) or chat is not None
+    limiter = anyio.CapacityLimiter(talking.TALKS) if waits else compute
+    return talking.Room(lambda: chat or open_chat(service), limiter)
 
 
 @asynccontextmanager
@@ -102,6 +135,8 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     await parts.run(lambda: parts.service.diagnose_text(WARM_UP))
     yield
+    if app.state.slack is not None:
+        await app.state.slack.close()
 
 
 def _version() -> str:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_json
 from app.api.negotiate import JSON
-from app.api.parts import Lang, Parts, cached, json_response, parts_of
+from app.api.parts import Lang, Parts, cached, has_version, json_response, parts_of
 from app.schemas import (
     MAX_LIMIT,
     MAX_QUERY,
@@ -23,6 +23,7 @@ from kb.errors import NotFoundError
 from kb.types import Cause, Filters, Language, SearchResult, SettingWarning
 
 MAX_OFFSET = 10_000_000  # far above the entries one machine holds
+STORE_DIGITS = 12  # of the store's identity in a tag
 DATE = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
 
 router = APIRouter(tags=["knowledge"])
@@ -42,6 +43,9 @@ def _filters(
     kind: Names,
     status: Names,
     project: Names,
+    hardware: Names,
+    language: Names,
+    exclude: Names,
     since: Date = "",
     until: Date = "",
 ) -> Filters:
@@ -54,6 +58,9 @@ def _filters(
         kinds=tuple(kind),
         statuses=tuple(status),
         projects=tuple(project),
+        hardware=tuple(hardware),
+        languages=tuple(language),
+        exclude_ids=tuple(exclude),
         since=since,
         until=until,
     )
@@ -105,17 +112,27 @@ async def post_search(request: Request, lang: Lang = None) -> Response:
     return await _search(parts, wanted, wanted.lang or parts.language(request, lang))
 
 
-async def _page(parts: Parts, filters: Filters, limit: int, offset: int) -> Response:
-    """One page; an entry more than asked for is read to know whether there is a next one."""
+async def _page(request: Request, filters: Filters, limit: int, offset: int) -> Response:
+    """One page; an entry more than asked for is read to know whether there is a next one.
+
+    Its tag is the store's last change: who has the page of that state gets 304 without a read.
+    """
+    parts = parts_of(request)
+    store = parts.service.store
+    etag = f'"{store.id[:STORE_DIGITS]}-{store.last_seq()}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if has_version(request, etag):
+        return Response(status_code=304, headers=headers)
     found = await parts.run(
         lambda: parts.service.entries(filters=filters, limit=limit + 1, offset=offset)
     )
+    following = offset + limit if len(found) > limit else None
+    if following is not None:
+        url = request.url.include_query_params(offset=following)
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    items = tuple(entry_summary(entry) for entry in found[:limit])
     return json_response(
-        EntryPage(
-            items=tuple(entry_summary(entry) for entry in found[:limit]),
-            offset=offset,
-            next_offset=offset + limit if len(found) > limit else None,
-        )
+        EntryPage(items=items, offset=offset, next_offset=following), headers=headers
     )
 
 
@@ -123,8 +140,8 @@ async def _page(parts: Parts, filters: Filters, limit: int, offset: int) -> Resp
 async def entries(
     request: Request, filters: FilterQuery, limit: Limit = 50, offset: Offset = 0
 ) -> Response:
-    """Entries of all kinds that pass the filters, page by page."""
-    return await _page(parts_of(request), filters, limit, offset)
+    """Entries of all kinds that pass the filters; the header Link leads to the next page."""
+    return await _page(request, filters, limit, offset)
 
 
 @router.get("/v1/cases", summary="List reviewed cases", response_model=EntryPage)
@@ -135,7 +152,7 @@ async def cases(
     import dataclasses
 
     only_cases = dataclasses.replace(filters, kinds=("case",))
-    return await _page(parts_of(request), only_cases, limit, offset)
+    return await _page(request, only_cases, limit, offset)
 
 
 async def _entry(request: Request, identifier: str, *, kinds: tuple[str, ...] = ()) -> Response:

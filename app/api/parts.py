@@ -11,6 +11,7 @@ import anyio.to_thread
 import msgspec
 from fastapi import Query, Request, Response
 
+from app.api.answers import Answers
 from app.api.negotiate import JSON, accepted_language
 from app.api.problems import HttpError, retry_after
 from app.observe import Metrics
@@ -40,6 +41,7 @@ class Parts:
     metrics: Metrics
     compute: anyio.CapacityLimiter
     streams: anyio.CapacityLimiter
+    answers: Answers
 
     async def run(self, work: Callable[[], T], *, long: bool = False) -> T:
         """Do `work` in a thread: a `long` one beside the short ones, so that they need not wait.
@@ -80,11 +82,13 @@ def cached(request: Request, value: Callable[[], object], *, tag: str) -> Respon
     """`value` as JSON with an ETag, or 304 where the caller has this version."""
     etag = f'"{tag[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    known = {part.strip().removeprefix("W/") for part in _if_none_match(request).split(",")}
-    if etag in known or "*" in known:
+    if has_version(request, etag):
         return Response(status_code=304, headers=headers)
     return json_response(value(), headers=headers)
 
 
-def _if_none_match(request: Request) -> str:
-    return request.headers.get("if-none-match", "")
+def has_version(request: Request, etag: str) -> bool:
+    """Whether the caller says (If-None-Match) that it has the version of that tag."""
+    header = request.headers.get("if-none-match", "")
+    known = {part.strip().removeprefix("W/") for part in header.split(",")}
+    return etag in known or "*" in known

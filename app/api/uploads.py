@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -14,17 +11,19 @@ import msgspec
 from fastapi import Request
 from starlette.datastructures import FormData, UploadFile
 
+from app.api import bodies
+from app.api.answering import Answered, Options, answer_reading
 from app.api.bodies import declared_length, read_form
 from app.api.parts import Parts
 from app.api.problems import HttpError
+from app.received import save, without_folder
 from app.schemas import MAX_CAUSES, VERSION, DiagnoseRequest
 from kb.errors import InputError
-from kb.types import Diagnosis, Language
+from kb.logs.source import HEAD_BYTES, is_packed
+from kb.types import LogReading
 
 SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
-MAX_NAME = 100  # characters of an uploaded file's name
 FIELDS = ("file", "dump", "text", "lang", "top", "torch")
-_UNSAFE = re.compile(r"[^\w.-]+")
 
 FILE_SCHEMA = {"type": "string", "format": "binary", "minLength": 1}
 TEXT_SCHEMA = {"type": "string", "minLength": 1, "pattern": r"\S"}
@@ -58,15 +57,6 @@ FORM_SCHEMA = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to answer."""
-
-    language: Language | None
-    top: int | None
-    torch: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Uploads:
     """What a form holds: texts, and files as (name, content)."""
 
@@ -75,7 +65,7 @@ class Uploads:
     dumps: tuple[tuple[str, BinaryIO], ...]
 
 
-async def diagnose_form(request: Request, parts: Parts, options: Options) -> Diagnosis:
+async def diagnose_form(request: Request, parts: Parts, options: Options) -> Answered:
     """Diagnose the files, dumps and texts of a multipart body as one run.
 
     Raises:
@@ -99,7 +89,7 @@ async def diagnose_form(request: Request, parts: Parts, options: Options) -> Dia
         if not (uploads.texts or uploads.logs or uploads.dumps):
             raise InputError("the form holds no log", todo="add a 'file', 'dump' or 'text' field")
         length = declared_length(request)
-        long = length is None or length > SHORT_BYTES
+        long = length is None or length > SHORT_BYTES or any(map(_packed, uploads.logs))
         return await parts.run(lambda: _diagnose(parts, uploads, options), long=long)
 
 
@@ -120,7 +110,8 @@ def _options(fields: FormData, options: Options) -> Options:
         checked = msgspec.convert({"text": "-", **chosen}, DiagnoseRequest)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), todo="see /docs for what this path takes") from error
-    return Options(
+    return replace(
+        options,
         language=checked.lang or options.language,
         top=checked.top or options.top,
         torch=checked.torch or options.torch,
@@ -145,13 +136,19 @@ def uploaded_files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], .
     return tuple(found)
 
 
-def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Diagnosis:
+def _packed(upload: tuple[str, BinaryIO]) -> bool:
+    """Whether a file is an archive, which may take long whatever its size."""
+    head = upload[1].read(HEAD_BYTES)
+    upload[1].seek(0)
+    return is_packed(head)
+
+
+def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Answered:
     """Diagnose uploads as files of a folder of their own: their names tell ranks."""
+    service = parts.service
     text = "\n".join(uploads.texts)
     if not uploads.logs and not uploads.dumps:
-        return parts.service.diagnose_text(
-            text, language=options.language, top=options.top, torch=options.torch
-        )
+        return answer_reading(service, lambda: service.read_text(text), options)
     with tempfile.TemporaryDirectory(prefix="timeout-kb-") as name:
         logs, dumps = Path(name, "log"), Path(name, "dump")
         logs.mkdir()
@@ -162,36 +159,10 @@ def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Diagnosis:
             paths[0].write_text(text, encoding="utf-8", errors="replace")
         save(uploads.logs, logs, paths)
         saved = save(uploads.dumps, dumps, [])
-        answer = parts.service.diagnose_paths(
-            paths,
-            dumps=[dumps] if saved else [],
-            language=options.language,
-            top=options.top,
-            torch=options.torch,
-        )
-        return _without_folder(answer, logs)
 
+        def read() -> LogReading:
+            folder = [dumps] if saved else []
+            reading = service.read_paths(paths, dumps=folder, limit_s=bodies.STREAM_S)
+            return without_folder(reading, logs)
 
-def save(uploads: Sequence[tuple[str, BinaryIO]], folder: Path, paths: list[Path]) -> list[Path]:
-    """Copy uploads into `folder` under their own names, made harmless and unique.
-
-    The new paths are added to `paths`, which is returned.
-    """
-    for number, (name, stream) in enumerate(uploads):
-        base = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
-        path = folder / (base[-MAX_NAME:].lstrip(".") or f"upload-{number}")
-        while path in paths:
-            path = path.with_name(f"{number}-{path.name}")
-        with path.open("wb") as file:
-            shutil.copyfileobj(stream, file)
-        paths.append(path)
-    return paths
-
-
-def _without_folder(answer: Diagnosis, folder: Path) -> Diagnosis:
-    """Name files as they were uploaded, not where they lay here."""
-    first = answer.incident.first_error
-    if first is None:
-        return answer
-    first = replace(first, file=first.file.removeprefix(f"{folder}/"))
-    return replace(answer, incident=replace(answer.incident, first_error=first))
+        return answer_reading(service, read, options)

@@ -16,6 +16,7 @@ from kb.settings import Settings, load_settings
 from kb.types import Language
 
 if TYPE_CHECKING:
+    from kb.chat.chat import Chat
     from kb.service import Service
 
 EXIT_DIAGNOSED = 0
@@ -37,6 +38,12 @@ def _open_service(
     return open_service(settings, notify=notify, rebuild=rebuild)
 
 
+def _open_chat(service: Service) -> Chat:
+    from app.composition import open_chat
+
+    return open_chat(service)
+
+
 @dataclass(kw_only=True)
 class State:
     """One invocation: settings are read once, on first use; tests pass their own parts."""
@@ -44,6 +51,7 @@ class State:
     debug: bool = False
     colour: bool | None = None  # None: where the output is a terminal
     open_service: OpenService = _open_service
+    open_chat: Callable[[Service], Chat] = _open_chat
     settings_source: Callable[[], Settings] = load_settings
     _settings: Settings | None = field(default=None, init=False)
 

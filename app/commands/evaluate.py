@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MANY_CASES = 3  # projects with fewer would fill a page
 WHAT = ("knowledge", "retrieval", "diagnosis")
 NEED_THREADS = ("diagnosis",)
+REPORTED = ("diagnosis", "retrieval")
 Figures = dict[str, dict[str, str]]
 Tables = dict[str, dict[str, dict[str, str]]]
 """Table, row, column."""
@@ -47,7 +48,8 @@ Tables = dict[str, dict[str, dict[str, str]]]
 @click.option(
     "--report",
     type=click.Path(path_type=Path, file_okay=False),
-    help="With `diagnosis`, write REPORT.md with plots to this folder and add to its history.",
+    help="Write the figures to this folder: with `diagnosis` REPORT.md, plots and a line of the "
+    "history, and figures.json, which `retrieval` writes its part of too.",
 )
 @click.option(
     "--negatives",
@@ -74,8 +76,8 @@ def command(
     chosen = [what] if what else [name for name in WHAT if threads or name not in NEED_THREADS]
     if what in NEED_THREADS and threads is None:
         raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
-    if report is not None and "diagnosis" not in chosen:
-        raise click.UsageError("--report is of the diagnosis: add --threads FILE")
+    if report is not None and not set(REPORTED) & set(chosen):
+        raise click.UsageError(f"--report is of {' and '.join(REPORTED)}, not of {what}")
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
         for name in chosen:
@@ -83,7 +85,9 @@ def command(
                 figures[name] = _knowledge(service)
             elif name == "retrieval":
                 compare = minilm and what == name
-                figures |= _retrieval(service, state.settings, threads, minilm=compare)
+                figures |= _retrieval(
+                    service, state.settings, threads, minilm=compare, report=report
+                )
             elif threads is not None:
                 figures[name] = _diagnosis(state, threads, report, negatives)
     if form == "json":
@@ -147,7 +151,12 @@ def _spread(values: Iterable[str]) -> dict[str, str]:
 
 
 def _retrieval(
-    service: Service, settings: Settings, threads: Path | None, *, minilm: bool
+    service: Service,
+    settings: Settings,
+    threads: Path | None,
+    *,
+    minilm: bool,
+    report: Path | None,
 ) -> dict[str, Figures | Tables]:
     """The search on the golden set and on labelled threads, route by route."""
     from kb.embed import load_embedder
@@ -160,11 +169,17 @@ def _retrieval(
     other, missing = _monolingual() if minilm else (None, "")
     golden = load_golden(settings.data / "golden")
     cases = service.knowledge.cases
-    report = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
-    summary = _summary(report) | ({"MiniLM": missing} if missing else {})
-    tables = _tables("golden set", report.results)
+    measured = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
+    if report is not None:
+        from kb.evaluation.publish import retrieval_figures
+        from kb.evaluation.published import save_published
+
+        figures = retrieval_figures(measured, date=_today())
+        note(f"wrote {save_published(report, retrieval=figures)}")
+    summary = _summary(measured) | ({"MiniLM": missing} if missing else {})
+    tables = _tables("golden set", measured.results)
     tables["golden set, parts, the search as shipped"] = {
-        result.group: _row(result) for result in report.parts
+        result.group: _row(result) for result in measured.parts
     }
     if threads is not None:
         results = measure_threads(load_threads(threads), embedder, tokenizer, monolingual=other)
@@ -232,9 +247,7 @@ def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path
 
             measured = measure(service, incidents, negatives)
             found = measured.measurable
-            for path in write_report(
-                measured, report, date=dt.datetime.now(dt.UTC).date().isoformat()
-            ):
+            for path in write_report(measured, report, date=_today()):
                 note(f"wrote {path}")
     return {
         "diagnosis, held out": {
@@ -248,6 +261,10 @@ def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path
             "first is right, surest 80%": str(found.top1_at_80),
         }
     }
+
+
+def _today() -> str:
+    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ def _filter_options(function: Any) -> Any:  # noqa: ANN401 - click decorates any
         "kind": "Only this kind (case, writeup, thread, incident).",
         "status": "Only this standing (confirmed, reported, ...).",
         "project": "Only this project.",
+        "hardware": "Only this hardware (a100, h100, ascend, infiniband, ...).",
     }
     for name, text in reversed(helps.items()):
         function = click.option(f"--{name}", multiple=True, help=text)(function)
@@ -72,6 +73,7 @@ def command(
         kinds=chosen["kind"],
         statuses=chosen["status"],
         projects=chosen["project"],
+        hardware=chosen["hardware"],
         since=since,
         until=until,
     )

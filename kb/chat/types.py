@@ -141,11 +141,13 @@ class Conversation:
 
     `reading` is the incident; `told` what the person said of it (redacted), `focus` the cause
     spoken of last, `asked` the checks asked about, the last one being open while `open`.
+    `pinned` says that the person asked for the language.
     """
 
     id: str
     format: int = CONVERSATION_FORMAT
     language: Language | None = None
+    pinned: bool = False
     created_s: float
     reading: LogReading | None = None
     told: tuple[str, ...] = ()

@@ -129,7 +129,7 @@ def _ranked_cause(
         probability=round(scored.probability, 4),
         band=wording.band(scored.probability),
         evidence=_evidence(scored, request, knowledge, words),
-        fixes=tuple(_answer_fix(fix, words) for fix in _fixes(cause, cases, request)),
+        fixes=tuple(answer_fix(fix, words) for fix in _fixes(cause, cases, request)),
         checks=tuple(
             answer_check(check, knowledge, words)
             for check in _checks(cause, request)[:CHECKS_SHOWN]
@@ -213,7 +213,8 @@ def _fixes(cause: Cause, cases: Sequence[Hit], request: Request) -> list[Fix]:
     return [*own, *order_fixes(cause.fixes, incident)][:FIXES_SHOWN]
 
 
-def _answer_fix(fix: Fix, words: Words) -> AnswerFix:
+def answer_fix(fix: Fix, words: Words) -> AnswerFix:
+    """A fix in one language, with where it applies in words."""
     return AnswerFix(
         id=fix.id,
         title=fix.title.get(words.language),

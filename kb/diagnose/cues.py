@@ -18,7 +18,8 @@ _MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to
 # A denial right before the match turns the cue around: "without docker", "不是网络".
 _DENIAL = (
     r"(?i)(?:\b(?:no|without|not (?:a|an|the|using|related to|due to|caused by|because of)|isn't|"
-    r"is not|ruled out|excluding|rather than|instead of)\s+(?:\w+\s+){0,2}|"
+    r"is not|it['’]?s not|that['’]?s not|ruled out|excluding|rather than|instead of)\s+"
+    r"(?:\w+\s+){0,2}|"
     r"(?:没有使用|没用|没有用|不是|并非|不存在|排除了?|没有)\s*)$"
 )
 _DENIAL_REACH = 32  # characters before the match in which a denial counts

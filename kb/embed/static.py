@@ -62,7 +62,8 @@ class StaticEmbedder:
                 not fit the vocabulary.
         """
         manifest = _read_manifest(folder)
-        self._rows = np.load(folder / ROWS)
+        # Mapped, not read: a question needs few rows, and processes share them.
+        self._rows = np.load(folder / ROWS, mmap_mode="r").view(np.ndarray)
         self._scales = np.load(folder / SCALES).astype(np.float32)
         self._tokenizer = _read_tokenizer(folder / TOKENIZER)
         self.dimension: int = int(self._rows.shape[1])

@@ -9,6 +9,8 @@ from kb.errors import InputError
 from kb.evaluation.history import append
 from kb.evaluation.measure import Measured, kept
 from kb.evaluation.plots import reliability_plot, risk_coverage_plot
+from kb.evaluation.publish import diagnosis_figures
+from kb.evaluation.published import save_published
 from kb.evaluation.report_tables import (
     causes_section,
     confusion_section,
@@ -48,7 +50,7 @@ def render(measured: Measured) -> str:
 
 
 def write_report(measured: Measured, folder: Path, *, date: str) -> list[Path]:
-    """Write report and plots into `folder` and add to the history; returns the files written.
+    """Write report, plots and figures into `folder`, add to the history; returns the files written.
 
     Args:
         measured: what `kb.evaluation.measure.measure` found.
@@ -71,7 +73,8 @@ def write_report(measured: Measured, folder: Path, *, date: str) -> list[Path]:
         append(folder / HISTORY, measured, date=date)
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}", todo="name a folder to write to") from error
-    return [folder / name for name in (*texts, HISTORY)]
+    figures = save_published(folder, diagnosis=diagnosis_figures(measured, date=date))
+    return [*(folder / name for name in (*texts, HISTORY)), figures]
 
 
 def _head(measured: Measured) -> str:

@@ -64,6 +64,13 @@ class DenseIndex(Protocol):
             allowed: numbers that may be found, ascending; None for all.
         """
 
+    def vectors_of(self, numbers: Numbers) -> tuple[Numbers, Scores] | None:
+        """The vectors of those numbers (ascending) that are here, as they were put in.
+
+        Returns:
+            Their numbers, ascending, and one row each; None where the method keeps them rounded.
+        """
+
     def with_changes(self, removed: Numbers, numbers: Numbers, vectors: Scores) -> DenseIndex:
         """This index without `removed` and with `vectors` (rows of length 1) under `numbers`."""
 

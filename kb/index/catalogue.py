@@ -6,8 +6,9 @@ It answers filters for the vector index and counts facets, without a database qu
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,24 @@ from kb.types import Filters
 
 Mask = NDArray[np.bool_]
 FILE = "catalogue.npz"
+SELECTIONS_KEPT = 4  # filters: every diagnosis has the same; 8 bytes a chunk each
+NO_FILTERS = Filters()
 Rows = tuple[list[tuple[int, str, int]], list[tuple[int, str, str]], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selection:
+    """The entries that pass a filter.
+
+    Attributes:
+        filters: the filter; the empty one where all pass.
+        chunks: numbers of their chunks, ascending; None for all.
+        facets: how many of them have each value, per facet, the most frequent first.
+    """
+
+    filters: Filters
+    chunks: Numbers | None
+    facets: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,6 +126,25 @@ class Catalogue:
     @cached_property
     def _all_facets(self) -> dict[str, dict[str, int]]:
         return self._count(np.ones(len(self.ordinals), dtype=np.bool_))
+
+    @cached_property
+    def _selections(self) -> Callable[[Filters], Selection]:
+        return lru_cache(SELECTIONS_KEPT)(self._select)
+
+    def select(self, filters: Filters) -> Selection:
+        """The entries that pass, with what a search needs of them; the last ones are kept.
+
+        Raises:
+            InputError: a date of the filter cannot be read.
+        """
+        return self._selections(filters)
+
+    def _select(self, filters: Filters) -> Selection:
+        mask = self.passing(filters)
+        if mask is None or mask.all():
+            # No condition is faster than one that all meet, and finds the same.
+            return Selection(filters=NO_FILTERS, chunks=None, facets=self._all_facets)
+        return Selection(filters=filters, chunks=self.chunks_of(mask), facets=self._count(mask))
 
     def passing(self, filters: Filters) -> Mask | None:
         """Which entries pass, one truth value an entry; None when all do.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -82,6 +83,38 @@ class FaissIndex:
         scores = np.clip(np.concatenate([scores, values]), -1, 1)
         order = np.lexsort((numbers, -scores))[:limit]
         return numbers[order], scores[order]
+
+    def vectors_of(self, numbers: Numbers) -> tuple[Numbers, Scores] | None:
+        """The vectors of those numbers (ascending) that are here, as they were put in.
+
+        Returns:
+            Their numbers, ascending, and one row each; None where lists keep them rounded.
+        """
+        if self._flat is None:
+            return None
+        held, rows = self._flat
+        found = numbers[np.isin(numbers, held, assume_unique=True)]
+        return found, rows[np.searchsorted(held, found)]
+
+    @cached_property
+    def _flat(self) -> tuple[Numbers, Scores] | None:
+        """Numbers, ascending, and vectors of an exact index; None where there are lists.
+
+        Without changes since, the vectors are FAISS's own memory, which `base` keeps alive.
+        """
+        if not hasattr(self.base, "id_map"):
+            return None
+        numbers = self._base_numbers()
+        flat = faiss.downcast_index(self.base.index)
+        size = int(flat.ntotal)
+        rows = faiss.rev_swig_ptr(flat.get_xb(), size * self.dimension) if size else np.zeros(0)
+        vectors = np.asarray(rows, dtype=np.float32).reshape(size, self.dimension)
+        if self.changes or np.any(numbers[1:] < numbers[:-1]):
+            keep = ~np.isin(numbers, self.removed)
+            numbers = np.concatenate([numbers[keep], self.numbers])
+            order = np.argsort(numbers)
+            return numbers[order], np.concatenate([vectors[keep], self.vectors])[order]
+        return numbers, vectors
 
     def with_changes(self, removed: Numbers, numbers: Numbers, vectors: Scores) -> FaissIndex:
         """This index without `removed` and with `vectors` (rows of length 1) under `numbers`."""

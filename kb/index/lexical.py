@@ -6,9 +6,10 @@ Source: https://docs.rs/tantivy, https://doi.org/10.1561/1500000019 (BM25; k1 = 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ HEAP_BYTES = 64_000_000  # tantivy writes a segment when this is full; its least
 WRITER_THREADS = 1  # one: the same documents give the same segments, so the same order of ties
 LOCKS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 K1 = 1.2  # tantivy's
+WORDS_KEPT = 20_000  # words whose rarity is remembered, about 200 bytes each
 _SEPARATOR = "\x1f"  # between facet and value: in no facet's name
 
 
@@ -67,13 +69,21 @@ class TantivyIndex:
 
     def idf(self, tokens: Iterable[str], *, field: str = "body") -> dict[str, float]:
         """ln(1 + (n - df + ½) / (df + ½)) of every token, as BM25 has it."""
+        rarity = self._rarity
+        return {token: rarity(field, token) for token in tokens}
+
+    @cached_property
+    def _rarity(self) -> Callable[[str, str], float]:
+        """`idf` of one token, kept: logs say the same words again and again."""
         total = self.size
-        found: dict[str, float] = {}
-        for token in tokens:
+
+        @lru_cache(WORDS_KEPT)
+        def rarity(field: str, token: str) -> float:
             have = self.searcher.doc_freq(field, token)
             # deleted documents count until their segment is merged, so df may exceed n
-            found[token] = math.log1p(max(0.0, total - have + 0.5) / (have + 0.5))
-        return found
+            return math.log1p(max(0.0, total - have + 0.5) / (have + 0.5))
+
+        return rarity
 
     def _any_of(self, terms: Sequence[Term], field: str) -> Any:  # noqa: ANN401 - untyped
         query = tantivy.Query

@@ -117,6 +117,10 @@ class SearchIndex:
             )
         return self._snapshot
 
+    def stamp(self) -> tuple[int, int] | None:
+        """Something that changes whenever another state is published; cheap to ask."""
+        return self._generations.stamp()
+
     def behind(self) -> bool:
         """Whether the store has changes that searches do not see yet."""
         return self.snapshot().manifest.seq < self._sources.store.last_seq()

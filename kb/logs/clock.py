@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 FRONT_CHARS = 200
 _TIME = r"(?P<h>[01]?\d|2[0-3]):(?P<mi>[0-5]\d):(?P<s>[0-5]\d)(?:[.,:](?P<f>\d{1,9}))?"
@@ -45,14 +46,19 @@ def moment(line: str) -> Moment | None:
 def _seconds(parts: dict[str, str | None]) -> float | None:
     clock = int(parts["h"] or 0) * 3600 + int(parts["mi"] or 0) * 60 + int(parts["s"] or 0)
     fraction = float(f"0.{parts.get('f') or 0}")
-    if not parts.get("d"):
+    day = parts.get("d")
+    if not day:
         return clock + fraction
     mon = parts.get("mon")
     month = _MONTHS.index(mon) + 1 if mon else int(parts["mo"] or 1)
+    start = _day(int(parts.get("y") or NO_YEAR), month, int(day or 1))
+    return None if start is None else start + clock + fraction
+
+
+@lru_cache(maxsize=64)  # a log is of few days
+def _day(year: int, month: int, day: int) -> float | None:
+    """Seconds since the epoch at a day's start, or None where there is no such day."""
     try:
-        day = dt.datetime(
-            int(parts.get("y") or NO_YEAR), month, int(parts["d"] or 1), tzinfo=dt.UTC
-        )
+        return dt.datetime(year, month, day, tzinfo=dt.UTC).timestamp()
     except ValueError:
         return None
-    return day.timestamp() + clock + fraction

@@ -66,6 +66,33 @@ class _Kept:
 
 
 @dataclass(slots=True)
+class _Line:
+    """A line and what every pattern that hits it asks of it, found out once."""
+
+    raw: bytes
+    text: str
+    when: clock.Moment | None
+    chatter: int | None  # where advice or chatter begins, None before anybody asked
+    shown: dict[int, tuple[str, int]] = field(default_factory=dict)
+    origins: dict[str, prefix.Origin] = field(default_factory=dict)
+
+    def redacted(self, start: int) -> tuple[str, int]:
+        """The text to show for a hit at `start`, and how many secrets were taken out."""
+        start = 0 if start < TEXT_CHARS // 2 else start
+        found = self.shown.get(start)
+        if found is None:
+            found = self.shown[start] = redact(cut(self.text, start))
+        return found
+
+    def origin(self, front: str) -> prefix.Origin:
+        """Who printed the part of the line that begins with `front`."""
+        found = self.origins.get(front)
+        if found is None:
+            found = self.origins[front] = prefix.origin(front)
+        return found
+
+
+@dataclass(slots=True)
 class Tally:
     """All events of one reading, bounded in number."""
 
@@ -83,6 +110,7 @@ class Tally:
     _skipped: dict[tuple[str, int], int] = field(default_factory=dict)
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
+    _line: _Line = field(default_factory=lambda: _Line(b"", "", None, None))
 
     def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> bool:
         """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`.
@@ -126,7 +154,9 @@ class Tally:
         events = []
         for item in sorted(kept, key=lambda k: -k.event.line):  # the flood goes to the last one
             extra = skipped.pop((item.event.file, item.event.pattern_id), 0)
-            events.append(replace(item.event, count=item.count + extra))
+            count = item.count + extra
+            same = count == item.event.count
+            events.append(item.event if same else replace(item.event, count=count))
         files = {name: place for place, name in enumerate(dict.fromkeys(e.file for e in events))}
         return tuple(
             sorted(events, key=lambda e: (files[e.file], e.line, order[e.pattern_id], e.text))
@@ -136,45 +166,57 @@ class Tally:
         self, number: int, raw: bytes, line: int, file: str, rank: int | None
     ) -> Iterator[Event]:
         pattern = self.patterns[number]
-        text = decode(raw)
-        if self._is_noise(number, raw, text):
+        if raw != self._line.raw:
+            text = decode(raw)
+            self._line = _Line(raw, text, clock.moment(text), None)
+        text = self._line.text
+        if self._is_noise(number):
             return
         capture = self.expressions.capture(pattern)
         if capture is None:
-            yield self._event(pattern, text, 0, {}, line, file, rank)
+            yield self._event(pattern, 0, {}, line, file, rank)
             return
         found = 0
         end = 0
         for match in capture.finditer(text):
             fields = {k: v.strip()[:FIELD_CHARS] for k, v in match.groupdict().items() if v}
             front = text[end : match.start()] if found else text[: match.start()]
-            yield self._event(pattern, text, match.start(), fields, line, file, rank, front)
+            yield self._event(pattern, match.start(), fields, line, file, rank, front)
             end = match.end()
             found += 1
             if found == MATCHES_A_LINE:
                 break
         if not found:
-            yield self._event(pattern, text, 0, {}, line, file, rank)
+            yield self._event(pattern, 0, {}, line, file, rank)
 
-    def _is_noise(self, number: int, raw: bytes, text: str) -> bool:
+    def _is_noise(self, number: int) -> bool:
         """Whether advice or chatter stands in front of the hit on its line."""
         pattern = self.patterns[number]
+        text = self._line.text
         if pattern.event == "setting":
             match = self.expressions.regex(pattern).search(text)
             return bool(match and _ADVISED.search(text[: match.start()]))
         if pattern.kind not in ("root", "timeout", "cascade"):
             return False
-        found = [self.noise.patterns[place] for place in {n for n, _ in self.noise.scan(raw)}]
-        starts = [m.start() for p in found if (m := self.expressions.regex(p).search(text))]
-        if not starts:
+        if self._line.chatter is None:
+            self._line.chatter = self._chatter()
+        if self._line.chatter == len(text):
             return False
         hit = self.expressions.regex(pattern).search(text)
-        return hit is None or min(starts) < hit.start()
+        return hit is None or self._line.chatter < hit.start()
+
+    def _chatter(self) -> int:
+        """Where advice or chatter begins on the line; its length where there is none."""
+        text = self._line.text
+        found = [
+            self.noise.patterns[place] for place in {n for n, _ in self.noise.scan(self._line.raw)}
+        ]
+        starts = [m.start() for p in found if (m := self.expressions.regex(p).search(text))]
+        return min(starts, default=len(text))
 
     def _event(
         self,
         pattern: Pattern,
-        text: str,
         start: int,
         fields: dict[str, str],
         line: int,
@@ -182,17 +224,16 @@ class Tally:
         rank: int | None,
         front: str | None = None,
     ) -> Event:
-        front = text if front is None else front
-        who = prefix.origin(front if start else text)
+        who = self._line.origin(front if start and front is not None else self._line.text)
         number = fields.pop("rank", None)
         if number is not None and number.isdigit() and int(number) < prefix.MAX_RANK:
             rank = int(number)
         elif who.rank is not None:
             rank = who.rank
-        when = clock.moment(text)
+        when = self._line.when
         if when is not None:
             fields["clock"] = when.text
-        shown, count = redact(cut(text, start))
+        shown, count = self._line.redacted(start)
         self.redactions += count
         if count:
             fields = {key: redact(value)[0] for key, value in fields.items()}
@@ -248,10 +289,14 @@ class Tally:
             if len(self._latest) >= EVENTS_ALL:
                 return
             latest = self._latest[key] = []
-        if any(kept.event.line == event.line and kept.event.text == event.text for kept in latest):
+        ordered = not latest or latest[-1].event.line < event.line
+        if not ordered and any(
+            kept.event.line == event.line and kept.event.text == event.text for kept in latest
+        ):
             return  # the neighbourhood of a failure is read a second time
         latest.append(_Kept(event, 1, event.line))
-        latest.sort(key=lambda kept: kept.event.line)
+        if not ordered:
+            latest.sort(key=lambda kept: kept.event.line)
         if len(latest) > LATEST:
             dropped = latest.pop(1)
             latest[0].count += dropped.count

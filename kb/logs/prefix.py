@@ -11,23 +11,30 @@ from pathlib import Path
 MAX_RANK = 1_000_000  # a larger number is a job or process id
 FRONT_CHARS = 300  # launchers, time stamps and loggers together stay below this
 
-# Most certain first: the program's own word, then the launcher's, then the loggers'.
+# Most certain first: the program's own word, then the launcher's, then the loggers'. Each with
+# pieces of which one stands in any match: looking for those is ten times as fast.
 _RANK = (
-    re.compile(r"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]"),
-    re.compile(r"\[(?:default|trainer|worker|actor)_?(\d{1,6})(?:\|\d+)?\] ?:"),
-    re.compile(r"^\s{0,8}(\d{1,5}): "),  # srun --label
-    re.compile(r"\[\d+,(\d{1,6})\]<std(?:out|err|diag)>"),  # mpirun --tag-output
-    re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}(\d{1,6})\b"),
-    re.compile(r"\[(?:[^\]]{0,60} )?TP(\d{1,4})(?: [A-Z]{2}\d+)*\]"),  # SGLang
-    re.compile(r"\((?:Vllm)?Worker_TP(\d{1,4})[_ ]"),
-    re.compile(r"\[pod/[\w.-]*?-(\d{1,5})(?:/[\w.-]+)?\]"),  # kubectl logs --prefix
+    (("ank",), re.compile(r"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]")),
+    (
+        ("[default", "[trainer", "[worker", "[actor"),
+        re.compile(r"\[(?:default|trainer|worker|actor)_?(\d{1,6})(?:\|\d+)?\] ?:"),
+    ),
+    ((": ",), re.compile(r"^\s{0,8}(\d{1,5}): ")),  # srun --label
+    (("]<std",), re.compile(r"\[\d+,(\d{1,6})\]<std(?:out|err|diag)>")),  # mpirun --tag-output
+    (
+        ("ank", "RANK"),
+        re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}(\d{1,6})\b"),
+    ),
+    (("TP",), re.compile(r"\[(?:[^\]]{0,60} )?TP(\d{1,4})(?: [A-Z]{2}\d+)*\]")),  # SGLang
+    (("Worker_TP",), re.compile(r"\((?:Vllm)?Worker_TP(\d{1,4})[_ ]")),
+    (("[pod/",), re.compile(r"\[pod/[\w.-]*?-(\d{1,5})(?:/[\w.-]+)?\]")),  # kubectl logs --prefix
 )
 _RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]|\[default(\d{1,6})\]")
 _HOST = (
-    re.compile(r"\bip=([0-9a-fA-F.:]{7,45})\)"),  # Ray
-    re.compile(r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[\d+\]"),  # NCCL
-    re.compile(r"^[\d-]{10}[T ][\d:.]+Z? ([\w.-]{2,80}) >> "),
-    re.compile(r"\[pod/([\w.-]{2,80})"),
+    ("ip=", re.compile(r"\bip=([0-9a-fA-F.:]{7,45})\)")),  # Ray
+    (" [", re.compile(r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[\d+\]")),  # NCCL
+    (" >> ", re.compile(r"^[\d-]{10}[T ][\d:.]+Z? ([\w.-]{2,80}) >> ")),
+    ("[pod/", re.compile(r"\[pod/([\w.-]{2,80})")),
 )
 _NCCL_DEVICE = re.compile(r":\d+:\d+ \[(\d{1,3})\]")
 
@@ -50,18 +57,20 @@ def origin(front: str) -> Origin:
 
 
 def _first_rank(front: str) -> int | None:
-    for expression in _RANK:
-        for match in expression.finditer(front):
-            pass_value = int(match[1])
-            if pass_value < MAX_RANK:
-                return pass_value
+    for pieces, expression in _RANK:  # their six digits stay below MAX_RANK
+        for piece in pieces:
+            if piece in front:
+                if match := expression.search(front):
+                    return int(match[1])
+                break
     return None
 
 
 def host(front: str) -> str:
     """The host a line's front names, or nothing."""
-    for expression in _HOST:
-        if match := expression.search(front[:FRONT_CHARS]):
+    front = front[:FRONT_CHARS]
+    for piece, expression in _HOST:
+        if piece in front and (match := expression.search(front)):
             return match[1]
     return ""
 

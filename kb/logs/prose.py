@@ -61,7 +61,7 @@ MIN_PLAIN_SHARE = 0.6  # of the words that are no numbers
 def is_prose(line: str) -> bool:
     """Whether a person wrote the line rather than a program; commands typed count as written."""
     text = line.strip()
-    han = len(_CJK.findall(text))
+    han = 0 if text.isascii() else len(_CJK.findall(text))
     if _COMMAND.match(text):
         return True
     if _MACHINE.match(line) and not _TAGGED.match(line):

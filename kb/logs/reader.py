@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kb.errors import InputError
+from kb.errors import InputError, SlowInputError
 from kb.logs import excerpt, prose, words
 from kb.logs.blocks import Block, blocks
 from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally, decode
@@ -37,6 +39,8 @@ class _Pass:
     """State of reading one input: what was found, how much was read."""
 
     tally: Tally
+    limit_s: float
+    deadline: float
     lines: int = 0
     size: int = 0
     near: int = 0
@@ -78,10 +82,13 @@ class LogReader:
         """Read the bytes of a log, compressed or in another encoding too."""
         return self._read([from_bytes(data, name)])
 
-    def read_paths(self, paths: Sequence[Path]) -> LogReading:
+    def read_paths(self, paths: Sequence[Path], *, limit_s: float = math.inf) -> LogReading:
         """Read files and folders as the logs of one run.
 
         In a folder, files that are no logs are passed over; a file named itself must be one.
+
+        Raises:
+            SlowInputError: reading takes longer than `limit_s`.
         """
         files = files_under(paths)
         ranks = file_ranks(files)
@@ -89,19 +96,35 @@ class LogReader:
         return self._read(
             [from_path(path, ranks.get(path)) for path in files],
             needed=frozenset(str(path) for path in named),
+            limit_s=limit_s,
         )
 
-    def read_stream(self, chunks: Iterable[bytes]) -> LogReading:
-        """Read a stream of any length in constant memory."""
-        return self._read([from_stream(chunks)])
+    def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
+        """Read a stream of any length in constant memory.
 
-    def _read(self, sources: Sequence[Source], needed: frozenset[str] | None = None) -> LogReading:
-        state = _Pass(Tally(self.patterns, self._noise, self._expressions))
+        Raises:
+            SlowInputError: it takes longer than `limit_s`: a megabyte can unpack to a petabyte.
+        """
+        return self._read([from_stream(chunks)], limit_s=limit_s)
+
+    def _read(
+        self,
+        sources: Sequence[Source],
+        needed: frozenset[str] | None = None,
+        limit_s: float = math.inf,
+    ) -> LogReading:
+        state = _Pass(
+            Tally(self.patterns, self._noise, self._expressions),
+            limit_s=limit_s,
+            deadline=time.monotonic() + limit_s,
+        )
         refused: list[InputError] = []
         several = len(sources) > 1
         for source in sources:
             try:
                 self._read_source(source, state, source.name if several else "")
+            except SlowInputError:
+                raise
             except InputError as error:
                 if needed is None or source.name in needed:
                     raise
@@ -132,6 +155,11 @@ class LogReader:
         lines = 0
         first = not state.head
         for block in blocks(source.chunks()):
+            if time.monotonic() > state.deadline:
+                raise SlowInputError(
+                    f"reading takes longer than {state.limit_s:g} seconds",
+                    todo="send the part around the failure, or read it with `timeout-kb diagnose`",
+                )
             if first and not offset:
                 head = block.data[: min(block.size, DESCRIPTION_BYTES)]
                 state.head = head.decode("utf-8", "replace")
@@ -158,6 +186,7 @@ class LogReader:
         """Give the hits of a block to the tally; returns the first line of a failure, or 0."""
         data = block.data
         line, counted = block.first_line, 0
+        start = stop = 0
         failure = 0
         done: set[tuple[int, int]] = set()
         flooding = state.tally.flooding(file)
@@ -171,7 +200,8 @@ class LogReader:
             place = end - 1
             line += data.count(b"\n", counted, place)
             counted = place
-            start, stop = self._bounds(data, place, block.size)
+            if not (start <= place < stop and stop - start < self._window):
+                start, stop = self._bounds(data, place, block.size)
             if (number, start) in done:
                 continue
             done.add((number, start))

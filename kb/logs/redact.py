@@ -122,6 +122,31 @@ _RULES = (
 )
 
 
+def _gate() -> Callable[[str], object]:
+    """Tells whether any rule can match, in one pass: nearly all lines of a log hold no secret.
+
+    It is looser than the rules, so it changes nothing but the time they take.
+    """
+    import re2
+
+    # Keys are spelt out, since "key" or "token" alone stand on every other line.
+    broad = {"pass", "pwd", "secret", "key", "credential", "token"}
+    literals = sorted({t for rule in _RULES for t in rule.triggers} - broad)
+    options = re2.Options()
+    options.case_sensitive = False
+    options.never_capture = True
+    # A set of one: it only says yes or no, in half the time. Its automaton is one of some hundred
+    # short words, far below the memory at which re2 gives up on a set.
+    gate = re2.Set.SearchSet(options)
+    gate.Add("|".join([*map(re.escape, literals), _KEYS_OF_SECRETS, "_token"]))
+    gate.Compile()
+    found: Callable[[str], object] = gate.Match
+    return found
+
+
+_suspicious = _gate()
+
+
 def redact(text: str) -> tuple[str, int]:
     """Replace secrets by ``<redacted:kind>``; returns the text and how many were replaced.
 
@@ -129,6 +154,10 @@ def redact(text: str) -> tuple[str, int]:
     authorisation headers, URLs with credentials, values of password-like keys, e-mail addresses.
     Redacting twice changes nothing more.
     """
+    # Other alphabets have letters that count as Latin ones where case is ignored, so only ASCII
+    # goes by the gate.
+    if text.isascii() and not _suspicious(text):
+        return text, 0
     lowered = text.lower()
     total = 0
     for rule in _RULES:

@@ -20,6 +20,8 @@ from kb.errors import InputError
 
 CHUNK_BYTES = 256 * 1024  # fits a core's second-level cache, so copying costs little
 HEAD_BYTES = 4096  # what is looked at to tell text from binary and to guess the encoding
+BLANK_BYTES = 256 * 1024 * 1024  # blanks and NULs passed over at a log's start; an archive of
+# nothing else would unpack for hours
 MAX_NUL_SHARE = 0.02  # logs cut off by a crash hold a few NULs; binaries hold many
 MAX_CONTROL_SHARE = 0.05  # other control characters; terminals print few, binaries a tenth
 MAX_FILES = 20_000  # a folder with more is a dataset, not a run's logs
@@ -130,12 +132,29 @@ def decoded(chunks: Iterable[bytes], *, name: str = "") -> Iterator[bytes]:
             head, rest = _peek(_uncompress(rest, kind, shown))
             break
     if not head.strip(b" \t\r\n\0"):
-        rest_head = next((chunk for chunk in rest if chunk.strip(b" \t\r\n\0")), b"")
+        rest_head = _first_filled(rest)
         if not rest_head:
             raise InputError(f"{shown} is empty", todo="name the log of the failed run")
         head, rest = rest_head, _chain(rest_head, rest)
     encoding = _encoding(head, shown)
     yield from rest if encoding is None else _recode(rest, encoding)
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether bytes that begin so are an archive, which may hold far more than its size tells."""
+    return head.startswith(tuple(_COMPRESSED))
+
+
+def _first_filled(chunks: Iterator[bytes]) -> bytes:
+    """The first chunk with anything but blanks; empty where there is none within reason."""
+    skipped = 0
+    for chunk in chunks:
+        if chunk.strip(b" \t\r\n\0"):
+            return chunk
+        skipped += len(chunk)
+        if skipped > BLANK_BYTES:
+            break
+    return b""
 
 
 def _slices(data: bytes) -> Iterator[bytes]:

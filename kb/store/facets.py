@@ -62,6 +62,11 @@ _ALL = (
         values=lambda entry: (entry.project,),
         wanted=lambda filters: filters.projects,
     ),
+    Facet(
+        name="hardware",
+        values=lambda entry: entry.tags.hardware,
+        wanted=lambda filters: filters.hardware,
+    ),
 )
 FACETS: dict[str, Facet] = {facet.name: facet for facet in _ALL}
 

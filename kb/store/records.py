@@ -51,7 +51,7 @@ class Records:
         """Keep a person's feedback; one with the same id is replaced."""
         with self._database.write() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     feedback.id,
                     feedback.diagnosis_id,
@@ -61,6 +61,7 @@ class Records:
                     feedback.comment,
                     feedback.created_s,
                     feedback.source,
+                    feedback.answered,
                 ),
             )
 
@@ -79,7 +80,7 @@ class Records:
         return _feedback(row)
 
     def list_feedback(self, *, diagnosis_id: str = "", limit: int = LIST_LIMIT) -> list[Feedback]:
-        """The newest feedback, of one diagnosis if named."""
+        """The newest feedback, of one diagnosis if named; all of it where `limit` is negative."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT * FROM feedback WHERE ? IN ('', diagnosis_id) "
@@ -153,7 +154,7 @@ def _record(
     return Record(id=row[0], created_s=row[1], updated_s=row[2], expires_s=row[3], body=row[4])
 
 
-def _feedback(row: tuple[str, str, str, str, str, str, float, str]) -> Feedback:
+def _feedback(row: tuple[str, str, str, str, str, str, float, str, str]) -> Feedback:
     return Feedback(
         id=row[0],
         diagnosis_id=row[1],
@@ -163,4 +164,5 @@ def _feedback(row: tuple[str, str, str, str, str, str, float, str]) -> Feedback:
         comment=row[5],
         created_s=row[6],
         source=row[7],
+        answered=row[8],
     )

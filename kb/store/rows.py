@@ -89,8 +89,8 @@ class Record:
 class Feedback:
     """What a person said about an answer. `created_s` is seconds since the epoch.
 
-    `verdict` is the person's judgement (``helpful``, ``wrong``, ...), `cause` the cause they hold
-    right, `source` the face it came through.
+    `verdict` is the person's judgement (``right``, ``wrong``, ...), `answered` the cause the answer
+    named, `cause` the one they hold right, `source` the face it came through.
     """
 
     id: str
@@ -101,3 +101,4 @@ class Feedback:
     comment: str
     created_s: float
     source: str
+    answered: str = ""

@@ -89,7 +89,31 @@ _RECORDS = (
     "CREATE INDEX conversations_updated ON conversations (updated)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_ENTRIES, _RECORDS)
+_ANSWERED = ("ALTER TABLE feedback ADD COLUMN answered TEXT NOT NULL DEFAULT ''",)
+
+_PREFERENCES = (
+    """CREATE TABLE preferences (
+        scope TEXT PRIMARY KEY, updated REAL NOT NULL, body BLOB NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE TABLE handled (key TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX handled_at ON handled (at)",
+)
+
+# hardware became a facet: entries written before get theirs out of their own content
+_HARDWARE = (
+    """INSERT OR IGNORE INTO tags (facet, value, entry, label)
+    SELECT 'hardware', lower(trim(item.value)), entries.ordinal, trim(item.value)
+    FROM entries, json_each(CAST(entries.body AS TEXT), '$.tags.hardware') AS item
+    WHERE trim(item.value) <> ''""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    _ENTRIES,
+    _RECORDS,
+    _ANSWERED,
+    _PREFERENCES,
+    _HARDWARE,
+)
 
 
 def migrate(connection: sqlite3.Connection, path: object) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kb.errors import NotFoundError, StoreError
 from kb.store.connect import Database
 from kb.store.facets import NO_FILTERS
+from kb.store.preferences import Preferences
 from kb.store.records import Records
 from kb.store.rows import Changes, ChunkChanges, ChunkRow, Head
 from kb.store.schema import migrate
@@ -41,6 +42,7 @@ class Store:
         id: identity of this database; a copy has the same, a new one never.
         vectors: the chunks' vectors, per model.
         records: diagnoses, feedback, conversations.
+        preferences: settings people made through a face, and what was handled already.
     """
 
     def __init__(self, database: Database, store_id: str) -> None:
@@ -50,6 +52,7 @@ class Store:
         self.id = store_id
         self.vectors = Vectors(database)
         self.records = Records(database)
+        self.preferences = Preferences(database)
 
     @classmethod
     def open(cls, path: Path) -> Store:

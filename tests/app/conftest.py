@@ -45,7 +45,9 @@ def labels(data_dir: Path) -> dict[str, Bilingual]:
 
 
 @pytest.fixture(scope="module")
-def shared_service(labels: dict[str, Bilingual]) -> FakeService:
+def shared_service(
+    labels: dict[str, Bilingual], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FakeService]:
     """The fake of a module and its server."""
     knowledge = Knowledge(
         digest="0" * 64,
@@ -57,7 +59,9 @@ def shared_service(labels: dict[str, Bilingual]) -> FakeService:
         cases=ENTRIES[:2],
         labels=labels,
     )
-    return FakeService(knowledge=knowledge)
+    service = FakeService(knowledge=knowledge, home=tmp_path_factory.mktemp("fake"))
+    yield service
+    service.close()
 
 
 @pytest.fixture
@@ -134,11 +138,11 @@ def server(shared_service: FakeService, tmp_path_factory: pytest.TempPathFactory
 
 
 @contextlib.contextmanager
-def running(service: object, settings: Settings) -> Iterator[str]:
+def running(service: object, settings: Settings, chat: object = None) -> Iterator[str]:
     """Serve in a thread until the block ends."""
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    app = create_app(service, settings)  # type: ignore[arg-type]
+    app = create_app(service, settings, chat=chat)  # type: ignore[arg-type]
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kb.errors import InputError, NotFoundError
 from kb.knowledge import Knowledge
+from kb.settings import Settings
+from kb.store import Store
 from kb.types import (
     DIAGNOSIS_SCHEMA,
     AnswerCheck,
@@ -17,7 +20,9 @@ from kb.types import (
     Entry,
     Filters,
     Hit,
+    Incident,
     Language,
+    LogReading,
     NextStep,
     SearchResult,
     SettingWarning,
@@ -32,23 +37,84 @@ from tests.app.samples import (
 )
 
 
+@dataclass(frozen=True)
+class FakeReader:
+    """Reads a stream, whose bytes it counts."""
+
+    service: FakeService
+
+    def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
+        """A reading of the first MiB."""
+        head = b""
+        for chunk in chunks:
+            self.service.streamed += len(chunk)
+            head = (head + chunk)[: 1 << 20]
+        return self.service.read_text(head.decode("utf-8", "replace"))
+
+
 @dataclass
 class FakeService:
-    """Diagnoses by two marks in the text; everything else as the contract says."""
+    """Diagnoses by two marks in the text; the store is a real one below `home`."""
 
     knowledge: Knowledge
+    home: Path
     closed: bool = False
     streamed: int = 0
     quote: str = ""
     failure: Exception | None = None
     ready: bool = True
     asked: list[dict[str, object]] = field(default_factory=list)
+    _store: Store | None = None
+    _resets: int = 0
 
     def reset(self) -> None:
         """Forget what tests did."""
+        self._resets += 1
         self.closed, self.streamed, self.quote = False, 0, ""
         self.failure, self.ready = None, True
         self.asked.clear()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+            for path in self.home.iterdir():
+                path.unlink()
+
+    @property
+    def settings(self) -> Settings:
+        """Settings with the fake's state folder."""
+        return Settings(home=self.home)
+
+    @property
+    def store(self) -> Store:
+        """A real store, opened on first use."""
+        if self._store is None:
+            self._store = Store.open(self.home / "kb.sqlite3")
+        return self._store
+
+    @property
+    def reader(self) -> FakeReader:
+        """What reads streams."""
+        return FakeReader(self)
+
+    def read_text(self, text: str) -> LogReading:
+        """A reading that holds nothing but the text."""
+        if self.failure:
+            raise self.failure
+        if not text.strip():
+            raise InputError("the input is empty", todo="paste the log")
+        return LogReading(incident=Incident(), events=(), description=text, excerpt="")
+
+    def read_paths(
+        self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
+    ) -> LogReading:
+        """A reading of files, one after the other."""
+        texts = []
+        for path in (*paths, *dumps):
+            if not path.exists():
+                raise InputError(f"{path} does not exist", todo="check the path")
+            if path.is_file():
+                texts.append(path.read_text(encoding="utf-8", errors="replace"))
+        return self.read_text("\n".join(texts))
 
     def diagnose_text(
         self,
@@ -59,11 +125,20 @@ class FakeService:
         torch: str | None = None,
     ) -> Diagnosis:
         """A diagnosis of pasted text."""
+        return self.answer(self.read_text(text), language=language, top=top, torch=torch)
+
+    def answer(
+        self,
+        reading: LogReading,
+        *,
+        started: float | None = None,
+        language: Language | None = None,
+        top: int | None = None,
+        torch: str | None = None,
+    ) -> Diagnosis:
+        """The diagnosis of a reading."""
         self.asked.append({"language": language, "top": top, "torch": torch})
-        if self.failure:
-            raise self.failure
-        if not text.strip():
-            raise InputError("the input is empty", todo="paste the log")
+        text = reading.description
         lines = text.splitlines()
         status: DiagnosisStatus = "no_timeout"
         if TIMEOUT_MARK in text:
@@ -128,13 +203,8 @@ class FakeService:
         torch: str | None = None,
     ) -> Diagnosis:
         """A diagnosis of files."""
-        texts = []
-        for path in (*paths, *dumps):
-            if not path.exists():
-                raise InputError(f"{path} does not exist", todo="check the path")
-            if path.is_file():
-                texts.append(path.read_text(encoding="utf-8", errors="replace"))
-        return self.diagnose_text("\n".join(texts), language=language, top=top, torch=torch)
+        reading = self.read_paths(paths, dumps=dumps)
+        return self.answer(reading, language=language, top=top, torch=torch)
 
     def diagnose_stream(
         self,
@@ -146,13 +216,8 @@ class FakeService:
         torch: str | None = None,
     ) -> Diagnosis:
         """A diagnosis of a stream, whose bytes are counted."""
-        head = b""
-        for chunk in chunks:
-            self.streamed += len(chunk)
-            head = (head + chunk)[: 1 << 20]
-        return self.diagnose_text(
-            head.decode("utf-8", "replace"), language=language, top=top, torch=torch
-        )
+        reading = self.reader.read_stream(chunks)
+        return self.answer(reading, language=language, top=top, torch=torch)
 
     def search(
         self,
@@ -244,6 +309,13 @@ class FakeService:
 
         return Health()
 
+    def version(self) -> str:
+        """Changes with all that an answer depends on."""
+        return f"{self._resets} {self.quote} {self.failure!r}"
+
     def close(self) -> None:
-        """Remember that it happened."""
+        """Remember that it happened; a store that was opened is closed."""
         self.closed = True
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -12,6 +12,7 @@ import pytest
 from app import cli
 from app.commands.common import State
 from kb.evaluation.golden import PASSES, QUERIES
+from kb.evaluation.published import load_published
 from kb.settings import Settings
 from kb.types import Entry
 from tests.kb.evaluation.test_ablation import twin
@@ -97,3 +98,22 @@ def test_threads_add_their_tables(
     start = lines.index("posts and their threads' causes, en→en (n=2)")
     assert lines[start + 1].split() == COLUMNS
     assert lines[start + 2].split() == ["lexical", *["1.000", "[1.00,", "1.00]"] * 5]
+
+
+def test_the_report_gets_the_figures_of_the_search(state: State, tmp_path: Path) -> None:
+    """With `--report` the figures are kept for the page, route by route."""
+    folder = tmp_path / "report"
+    words = ["evaluate", "retrieval", "--no-minilm", "--report", str(folder)]
+    assert cli.run(words, state=state) == 0
+    found = load_published(folder).retrieval
+    assert found is not None
+    assert (found.queries, found.cases) == (2, 2)
+    recall = {(row.setting, row.route): row.recall_at_5.mean for row in found.routes}
+    assert {route for setting, route in recall if setting == "same language"} == set(ROUTES)
+    assert recall["cross-language", "hybrid"] == 1.0
+
+
+def test_a_report_of_nothing_is_refused(state: State, capsys: pytest.CaptureFixture[str]) -> None:
+    """The coverage of the knowledge has no report."""
+    assert cli.run(["evaluate", "knowledge", "--report", "x"], state=state) == 2
+    assert "not of knowledge" in capsys.readouterr().err

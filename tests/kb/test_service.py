@@ -232,7 +232,10 @@ def test_a_damaged_index_is_refused_with_the_repair_and_repaired(tmp_path: Path)
     mended.close()
 
 
-def _stamp(home: Path, **changes: str) -> None:
+CHANGED = "the shipped model, word lists or filters changed: building the search index anew"
+
+
+def _stamp(home: Path, **changes: object) -> None:
     path = home / STAMP
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -254,8 +257,23 @@ def test_an_updated_program_builds_its_index_anew_and_says_so(tmp_path: Path) ->
     said: list[str] = []
     second = open_service(settings, notify=said.append)
     assert [hit.entry_id for hit in second.search("tokenizer takes 30 minutes").hits] == before
-    assert said == ["the shipped model or word lists changed: building the search index anew"]
+    assert said == [CHANGED]
     second.close()
+
+
+def test_a_new_filter_is_built_into_an_old_index(tmp_path: Path) -> None:
+    """A program with another facet than the last one builds its index anew, and says so once."""
+    settings = Settings(home=tmp_path / "home")
+    open_service(settings).close()
+    _stamp(settings.home, facets=["cause"])
+    said: list[str] = []
+    second = open_service(settings, notify=said.append)
+    found = second.search("tokenizer takes 30 minutes")
+    assert found.facets["hardware"] == second.store.facets()["hardware"]
+    assert said == [CHANGED]
+    second.close()
+    open_service(settings, notify=said.append).close()
+    assert said == [CHANGED]
 
 
 def test_an_index_of_another_kind_is_refused_when_nothing_was_updated(tmp_path: Path) -> None:

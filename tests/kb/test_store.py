@@ -153,6 +153,7 @@ VARIED = [
             backend=("nccl", "gloo", "")[number % 3],
             ops=(("ALLREDUCE",), ("_ALLGATHER_BASE", "allreduce"))[number % 2],
             stage=("train", "save")[number // 3 % 2],
+            hardware=(("a100",), ("A100", "roce"), ())[number % 3],
         ),
     )
     for number in range(24)
@@ -169,6 +170,7 @@ FILTERS = st.builds(
     kinds=st.sets(st.sampled_from(["case", "thread"])).map(tuple),
     statuses=st.sets(st.sampled_from(["confirmed"])).map(tuple),
     projects=st.sets(st.sampled_from(["owner/a"])).map(tuple),
+    hardware=st.sets(st.sampled_from(["a100", "RoCE"])).map(tuple),
     since=st.sampled_from(["", "2023-06", "2024", "2024-02-10"]),
     until=st.sampled_from(["", "2024-02", "2024-02-09", "2024"]),
     exclude_ids=st.sets(st.sampled_from(["e1", "e2", "nobody"])).map(tuple),
@@ -210,7 +212,7 @@ def varied_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.mark.parametrize("facet", sorted(FACETS))
 def test_a_facet_count_is_what_filtering_by_it_leaves(varied_store: Store, facet: str) -> None:
     """Choosing a value leaves exactly as many entries as its count said."""
-    field = {"status": "statuses", "op": "ops"}.get(facet, f"{facet}s")
+    field = {"status": "statuses", "op": "ops", "hardware": "hardware"}.get(facet, f"{facet}s")
     base = Filters(since="2023")
     counts = varied_store.facets(base)[facet]
     for value, count in counts.items():

@@ -15,6 +15,7 @@ import pytest
 from kb.errors import StoreError
 from kb.store import Store
 from kb.store.schema import APPLICATION_ID, MIGRATIONS
+from kb.types import Tags
 from tests.kb.fakes import make_entry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,17 +40,21 @@ def test_an_older_database_is_migrated_with_its_content(tmp_path: Path) -> None:
     """A file of the first schema opens, keeps its entries and gains the later tables."""
     path = tmp_path / "kb.sqlite3"
     newest = Store.open(path)
-    newest.upsert([make_entry("a", "x")])
+    entry = make_entry("a", "x", tags=Tags(hardware=("A100", " roce ", "a100")))
+    newest.upsert([entry])
+    facets = newest.facets()
     newest.close()
     connection = sqlite3.connect(path)
-    for table in ("diagnoses", "feedback", "conversations"):
+    connection.execute("DELETE FROM tags WHERE facet = 'hardware'")
+    for table in ("diagnoses", "feedback", "conversations", "preferences", "handled"):
         connection.execute(f"DROP TABLE {table}")
     connection.execute("PRAGMA user_version = 1")
     connection.commit()
     connection.close()
     store = Store.open(path)
     assert store.id == newest.id
-    assert store.get("a") == make_entry("a", "x")
+    assert store.get("a") == entry
+    assert store.facets() == facets
     assert store.records.list_diagnoses() == []
     assert rows(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 

@@ -85,6 +85,7 @@ def test_files_are_written_and_linked(tmp_path: Path) -> None:
         "reliability.svg",
         "risk-coverage.svg",
         "history.jsonl",
+        "figures.json",
     ]
     text = first[0].read_text("utf-8")
     pictures = re.findall(r"\]\(([^)]+\.svg)\)", text)

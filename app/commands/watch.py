@@ -1,0 +1,197 @@
+"""`timeout-kb watch`: run a job and diagnose what it printed when it dies or falls silent."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from app.commands.common import State, format_option, language_option, note, text_width
+from app.commands.diagnose import dump_option
+from app.watching import Job, Record, Silence, new_dumps, scratch
+from kb.errors import KBError
+
+if TYPE_CHECKING:
+    from kb.types import Bilingual, Diagnosis, Language
+
+_log = logging.getLogger(__name__)
+KEY = "TKB_KEY"  # the API key; not a setting of ours, for it belongs to another server
+# Said for the person who is not there: the reader takes it for a description of the trouble.
+SILENT = "The job hangs: it has printed nothing for {seconds} seconds.\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to do with the record of a job."""
+
+    dumps: tuple[Path, ...]
+    post: str
+    form: str
+    language: Language | None
+
+
+@click.command("watch", context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@dump_option
+@click.option("--post", default="", metavar="URL", help="Let this server diagnose, and keep it.")
+@format_option("text", "json", "markdown")
+@language_option
+@click.option(
+    "--log", type=click.Path(path_type=Path, dir_okay=False), help="Write all output here as well."
+)
+@click.option(
+    "--hang-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Diagnose when nothing was printed for so long; the job goes on.",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    command: tuple[str, ...],
+    dumps: tuple[Path, ...],
+    post: str,
+    form: str,
+    language: Language | None,
+    log: Path | None,
+    hang_after: float | None,
+) -> None:
+    """Run COMMAND; when it dies, say why on standard error.
+
+    \b
+    timeout-kb watch -- torchrun --nproc-per-node 8 train.py
+    timeout-kb watch --post http://kb:8000 -- srun python train.py
+
+    Its output, its signals and its exit code are the command's own. Dumps of the flight recorder
+    are found by --dump or by TORCH_FR_DUMP_TEMP_FILE. --post takes the API key from TKB_KEY.
+    """  # noqa: D301 - \b is click's mark for text not to be rewrapped
+    state = context.find_object(State) or State()
+    wanted = Wanted(dumps=dumps, post=post, form=form, language=state.language(language))
+    watcher = _Watcher(state, wanted, os.environ)
+    with contextlib.ExitStack() as stack:
+        whole = stack.enter_context(_opened(log)) if log else None
+        context.exit(watcher.run(command, whole, hang_after))
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise click.UsageError(f"--log {path}: {error.strerror}") from error
+
+
+class _Watcher:
+    """One watched job; `environ` is what it is given, and where its dumps and the key stand."""
+
+    def __init__(self, state: State, wanted: Wanted, environ: Mapping[str, str]) -> None:
+        self._state = state
+        self._wanted = wanted
+        self._environ = environ
+        self._started_s = time.time()
+
+    def run(
+        self, command: tuple[str, ...], whole: BinaryIO | None, hang_after: float | None
+    ) -> int:
+        """Run the job to its end and give its exit code."""
+        record = Record(whole)
+        with scratch() as name:
+            place = Path(name)
+            job = Job(command, record)
+            silence = None
+            if hang_after is not None:
+                said = SILENT.format(seconds=f"{hang_after:g}")
+                silence = Silence(
+                    job, hang_after, lambda: self._explain(record, place / "hang.log", said)
+                )
+            code = job.wait()
+            if silence:
+                silence.stop()
+            if record.failure:
+                _say(record.failure)
+            if code:
+                _say(f"{command[0]} ended with exit code {code}")
+                self._explain(record, place / "job.log")
+        return code
+
+    def _explain(self, record: Record, path: Path, said: str = "") -> None:
+        """Diagnose the record so far; whatever goes wrong here is not the job's fault."""
+        try:
+            record.save(path)
+            if said:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(said)
+            dumps = new_dumps(self._wanted.dumps, self._environ, since_s=self._started_s)
+            if not (self._wanted.post and self._posted(path, dumps)):
+                self._diagnose(path, dumps)
+        except (KBError, OSError) as error:
+            _say(f"no diagnosis: {error}")
+        except KeyboardInterrupt:
+            _say("no diagnosis: stopped")
+        except Exception as error:  # noqa: BLE001 - the job's exit code must survive a bug here
+            _log.exception("diagnosis failed")
+            _say(f"no diagnosis: unexpected {type(error).__name__}: {error}")
+
+    def _posted(self, path: Path, dumps: tuple[Path, ...]) -> bool:
+        """Show the server's answer; False where there is none."""
+        from app.client import ApiError, Client
+        from kb.knowledge import load_knowledge
+
+        language = self._wanted.language
+        try:
+            with Client(self._wanted.post, self._environ.get(KEY) or None) as client:
+                try:
+                    answer = client.keep(path, dumps=dumps, language=language)
+                except ApiError as error:
+                    if error.code != "too-large":
+                        raise
+                    _say("log and dumps are too large together: the log goes alone")
+                    answer = client.keep(path, language=language)
+        except KBError as error:
+            _say(f"diagnosed here, for {self._wanted.post} did not: {error}")
+            return False
+        settings = self._state.settings
+        labels = load_knowledge(settings.data, cache=settings.home / "cache").labels
+        self._show(answer.diagnosis, labels)
+        server = self._wanted.post.rstrip("/")
+        _say(f"kept: {answer.page or f'{server}/v1/diagnoses/{answer.id}'}")
+        return True
+
+    def _diagnose(self, path: Path, dumps: tuple[Path, ...]) -> None:
+        from app.received import without_folder
+
+        with self._state.service() as service:
+            reading = without_folder(service.read_paths([path], dumps=dumps), path.parent)
+            answer = service.answer(reading, language=self._wanted.language)
+            self._show(answer, service.knowledge.labels)
+
+    def _show(self, diagnosis: Diagnosis, labels: Mapping[str, Bilingual]) -> None:
+        """Print the answer to standard error."""
+        from app.labels import Words
+        from app.present import present
+
+        view = present(diagnosis, labels)
+        words = Words(labels, view.language)
+        if self._wanted.form == "json":
+            import msgspec
+
+            text = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
+        elif self._wanted.form == "markdown":
+            from app.markdown import render_markdown
+
+            text = render_markdown(view, words)
+        else:
+            from app.terminal import render_text
+
+            text = render_text(view, words, width=text_width())
+        click.echo(text, nl=False, err=True, color=self._state.colour)
+
+
+def _say(message: str) -> None:
+    note(f"timeout-kb watch: {message}")

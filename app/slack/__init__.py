@@ -1,0 +1,8 @@
+"""The Slack bot: mentions, commands and buttons in, one Diagnosis out as Block Kit.
+
+Built on slack-bolt's asyncio application. One thread runs the event loop, which only receives,
+acknowledges and waits for Slack; the diagnosis runs in the server's compute threads
+(`settings.threads`). Acknowledging costs a millisecond whatever the compute threads do, and a
+Slack call that waits for a rate limit holds no thread: a pool of synchronous listeners would be
+full of such waits at ten at once.
+"""

@@ -1,0 +1,147 @@
+"""Saying things in Slack: post, edit, react; with a way out where the bot is no member."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import structlog
+from slack_sdk.errors import SlackApiError
+
+from app.slack.types import Message, Place
+from app.slack.workspaces import SlackError, reason, unreachable
+
+if TYPE_CHECKING:
+    from app.slack.workspaces import Workspace, Workspaces
+
+# Slack's words for "the bot may not write here".
+OUTSIDE = frozenset(
+    {
+        "not_in_channel",
+        "user_not_in_channel",
+        "channel_not_found",
+        "is_archived",
+        "restricted_action",
+    }
+)
+# Blocks Slack will not take: the text alone still tells the verdict.
+UNFIT = frozenset(
+    {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}
+)
+# Nothing in a message becomes a name, a channel or a preview by itself.
+NEVER = {"unfurl_links": False, "unfurl_media": False}
+UNREAD = {"link_names": False, "parse": "none"}
+REACTION_FINE = frozenset({"already_reacted", "no_reaction", "message_not_found"})
+
+
+class Voice:
+    """Speaks in one place of one workspace."""
+
+    def __init__(self, workspaces: Workspaces, workspace: Workspace, place: Place) -> None:
+        self._workspaces = workspaces
+        self._client = workspace.client
+        self._place = place
+        self._log = structlog.get_logger().bind(team=place.team, channel=place.channel)
+
+    @property
+    def place(self) -> Place:
+        """Where it speaks."""
+        return self._place
+
+    async def say(self, message: Message) -> str:
+        """Post a message; its ``ts``, or an empty string where it cannot be edited later.
+
+        Raises:
+            SlackError: Slack refused it.
+        """
+        place = self._place
+        if place.only_for and place.response_url and not place.thread:
+            return await self._respond(message)  # works where the bot is no member, too
+        thread = {"thread_ts": place.thread} if place.thread else {}
+        try:
+            if place.only_for:
+                await self._call("chat_postEphemeral", message, user=place.only_for, **thread)
+                return ""
+            told = await self._call("chat_postMessage", message, mrkdwn=False, **NEVER, **thread)
+        except SlackApiError as error:
+            if reason(error) in OUTSIDE and place.response_url:
+                return await self._respond(message)
+            raise _refused(error) from None
+        return str(told.get("ts") or "")
+
+    async def edit(self, ts: str, message: Message) -> None:
+        """Put `message` in the place of the one posted as `ts`; posts it where that is gone.
+
+        Raises:
+            SlackError: Slack refused it.
+        """
+        if not ts:
+            await self.say(message)
+            return
+        try:
+            await self._call("chat_update", message, ts=ts)
+        except SlackApiError as error:
+            if reason(error) not in ("message_not_found", "cant_update_message"):
+                raise _refused(error) from None
+            await self.say(message)
+
+    async def react(self, ts: str, name: str, *, instead_of: str = "") -> None:
+        """Put a reaction on a message; one that cannot be put costs nothing but a log line."""
+        if not ts:
+            return
+        where = {"channel": self._place.channel, "timestamp": ts}
+        if instead_of:
+            await self._quietly(self._client.reactions_remove(name=instead_of, **where))
+        await self._quietly(self._client.reactions_add(name=name, **where))
+
+    async def _quietly(self, call: Awaitable[Any]) -> None:
+        try:
+            await call
+        except SlackApiError as error:
+            if reason(error) not in REACTION_FINE:
+                self._log.info("slack reaction refused", error=reason(error))
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._log.info("slack reaction lost", error=type(error).__name__)
+
+    async def _call(self, method: str, message: Message, **arguments: Any) -> Any:  # noqa: ANN401
+        """Call Slack with a message; where it will not take the blocks, with the text alone."""
+        call = getattr(self._client, method)
+        told = {"channel": self._place.channel, "text": message.text, **UNREAD, **arguments}
+        try:
+            try:
+                return await call(blocks=message.blocks, **told)
+            except SlackApiError as error:
+                if reason(error) not in UNFIT:
+                    raise
+                self._log.error("slack refused the blocks", error=reason(error))
+                return await call(blocks=[], **told)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(error) from None
+
+    async def _respond(self, message: Message) -> str:
+        """Answer through the interaction's own address, for the person alone."""
+        webhook = self._workspaces.webhook(self._place.response_url)
+        try:
+            answer = await webhook.send(
+                text=message.text,
+                blocks=message.blocks,
+                response_type="ephemeral",
+                replace_original=False,
+                **NEVER,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise unreachable(error) from None
+        if answer.status_code != 200:
+            raise SlackError(
+                f"Slack refused an answer with status {answer.status_code}",
+                todo="ask again: such an address lives for half an hour",
+            )
+        return ""
+
+
+def _refused(error: SlackApiError) -> SlackError:
+    return SlackError(
+        f"Slack refused a message: {reason(error)}",
+        todo="invite the bot to the channel, and check its scopes in data/slack/manifest.yaml",
+    )

@@ -1,0 +1,1 @@
+"""The page: a Streamlit face. `main.py` is the script Streamlit runs."""

@@ -1,0 +1,267 @@
+"""Two pictures of an incident: what happened when on which rank, and how far each rank got.
+
+The tables (`moments`, `progress`) are plain values, the charts are drawn from them. Both stay
+readable with thousands of ranks: moments are thinned, ranks that got equally far are one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from app.labels import Words
+from app.present import rank_span
+from app.quoting import plain
+from kb.types import Event, RankState
+
+KINDS = {  # of events that are drawn, in this order, with their labels
+    "root": "page.kind_root",
+    "timeout": "page.kind_timeout",
+    "cascade": "page.kind_cascade",
+    "teardown": "page.kind_teardown",
+}
+COLOURS = {"root": "#d64545", "timeout": "#d08a1e", "cascade": "#3d86d6", "teardown": "#8b95a1"}
+CULPRIT, OTHERS = "#d64545", "#3d86d6"
+MAX_MOMENTS = 1500  # points a browser draws at once without a pause
+SAME_RUN_S = 7 * 24 * 3600  # a longer span means that two clocks are mixed, one without a year
+MAX_ROWS = 24  # rows of the progress chart; the ranks farthest behind come first
+SINGLE_ROWS = 16  # up to so many ranks each has a row of its own
+MAX_LABEL = 16  # characters of a row's name
+ROW_PX = 26
+FRAME_PX = 130  # legend, axis and their titles
+MAX_TEXT = 160  # characters of a line in a tooltip
+
+MANY_PX = 270  # height of the rows together where ranks are a scale
+
+Spec = dict[str, Any]  # of Vega-Lite; written out, since building it by altair takes 0.3 s
+FROM_DATA = {"zero": False, "nice": True, "padding": 12}
+WHOLE = {"tickMinStep": 1, "format": "d"}
+NAMED = {"labelOverlap": False, "grid": True, "labelLimit": 220}
+ON_TOP = {"orient": "top"}
+STACKED = {"orient": "top", "direction": "vertical"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A point of the timeline: seconds since the first, line, rank (-1: none), kind, text."""
+
+    at_s: float | None
+    line: int
+    rank: int
+    kind: str
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A row of the progress chart: ranks that got equally far."""
+
+    name: str
+    ranks: int
+    culprit: bool
+    completed: int | None
+    enqueued: int | None
+    step: int | None
+
+
+def moments(events: Iterable[Event], *, limit: int = MAX_MOMENTS) -> tuple[Moment, ...]:
+    """The events worth a point in the order of the log; times only where one clock timed all.
+
+    Where there are more than `limit`, roots stay and the rest is thinned evenly.
+    """
+    chosen = _thinned([event for event in events if event.kind in KINDS], limit)
+    times = [event.time_s for event in chosen if event.time_s is not None]
+    timed = len(times) == len(chosen) > 0 and 0 < max(times) - min(times) <= SAME_RUN_S
+    start = min(times) if timed else 0.0
+    return tuple(
+        Moment(
+            at_s=round(event.time_s - start, 3) if timed and event.time_s is not None else None,
+            line=event.line,
+            rank=-1 if event.rank is None else event.rank,
+            kind=event.kind,
+            text=plain(event.text)[:MAX_TEXT],
+            count=event.count,
+        )
+        for event in chosen
+    )
+
+
+def _thinned(events: list[Event], limit: int) -> list[Event]:
+    if len(events) <= limit:
+        return events
+    roots = [at for at, event in enumerate(events) if event.kind == "root"][:limit]
+    others = [at for at in range(len(events)) if events[at].kind != "root"]
+    room = limit - len(roots)
+    every = others[:: max(1, -(-len(others) // room))] if room else []
+    return [events[at] for at in sorted({*roots, *every})]
+
+
+def progress(states: Iterable[RankState], culprits: Iterable[int] = ()) -> tuple[Progress, ...]:
+    """How far the ranks got, the farthest behind first; empty where fewer than two are known."""
+    known = [state for state in states if _reached(state) != (None, None, None)]
+    if len(known) < 2:
+        return ()
+    blamed = set(culprits)
+    groups: dict[tuple[object, ...], list[RankState]] = {}
+    for state in known:
+        alone = state.rank if len(known) <= SINGLE_ROWS else None
+        key = (*_reached(state), state.rank in blamed, alone)
+        groups.setdefault(key, []).append(state)
+    rows = [_row(members, blamed) for members in groups.values()]
+    rows.sort(key=_behind)
+    return tuple(_fitting(rows))
+
+
+def _reached(state: RankState) -> tuple[int | None, int | None, int | None]:
+    """Last completed, last enqueued (else the last seen) and last step."""
+    enqueued = state.last_seq if state.last_enqueued is None else state.last_enqueued
+    return state.last_completed, enqueued, state.last_step
+
+
+def _row(members: Sequence[RankState], blamed: set[int]) -> Progress:
+    completed, enqueued, step = _reached(members[0])
+    name = rank_span(state.rank for state in members)
+    if len(name) > MAX_LABEL:
+        name = f"{name[:MAX_LABEL].rpartition(',')[0] or members[0].rank}, … ({len(members)})"
+    return Progress(
+        name=name,
+        ranks=len(members),
+        culprit=members[0].rank in blamed,
+        completed=completed,
+        enqueued=enqueued,
+        step=step,
+    )
+
+
+def _behind(row: Progress) -> tuple[float, float, float, bool, int, str]:
+    """Sort key: least progress first; then culprits; then by the first rank of the name."""
+    far = float("inf")
+    number = "".join(char if char.isdigit() else " " for char in row.name).split()
+    return (
+        far if row.enqueued is None else row.enqueued,
+        far if row.completed is None else row.completed,
+        far if row.step is None else row.step,
+        not row.culprit,
+        int(number[0]) if number else 0,
+        row.name,
+    )
+
+
+def _fitting(rows: list[Progress]) -> list[Progress]:
+    """At most `MAX_ROWS`: culprits and those behind, and the largest group to compare with."""
+    if len(rows) <= MAX_ROWS:
+        return rows
+    largest = max(range(len(rows)), key=lambda at: (rows[at].ranks, at))
+    order = sorted(range(len(rows)), key=lambda at: (at != largest, not rows[at].culprit, at))
+    return [rows[at] for at in sorted(order[:MAX_ROWS])]
+
+
+def timeline_chart(points: Sequence[Moment], words: Words) -> Spec:
+    """The moments by time, else by line; a row for each rank where there are few."""
+    timed = all(point.at_s is not None for point in points)
+    names = {kind: words(label) for kind, label in KINDS.items()}
+    present = [kind for kind in KINDS if any(point.kind == kind for point in points)]
+    ranks = sorted({point.rank for point in points})
+    few = len(ranks) <= MAX_ROWS
+    rank, line = words("page.axis_rank"), words("page.axis_line")
+    domain = [names[kind] for kind in present]
+    if timed:
+        x = _field("at_s", "quantitative", words("page.axis_seconds"), scale={"domainMin": 0})
+    else:
+        x = _field("line", "quantitative", line, scale=FROM_DATA, axis=WHOLE)
+    if few:
+        y = _field("who", "nominal", rank, sort=[_who(number) for number in ranks], axis=NAMED)
+    else:
+        y = _field("rank", "quantitative", rank, scale={"nice": True})
+    return {
+        "data": {
+            "values": [
+                {**asdict(point), "who": _who(point.rank), "what": names[point.kind]}
+                for point in points
+            ]
+        },
+        "height": FRAME_PX + (ROW_PX * len(ranks) if few else MANY_PX),
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.85},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": _field(
+                "what",
+                "nominal",
+                None,
+                scale={"domain": domain, "range": [COLOURS[kind] for kind in present]},
+                legend=ON_TOP,
+            ),
+            "shape": _field("what", "nominal", None, scale={"domain": domain}, legend=ON_TOP),
+            "tooltip": [
+                _field("who", "nominal", rank),
+                _field("line", "quantitative", line),
+                _field("what", "nominal", words("page.axis_what")),
+                _field("count", "quantitative", words("page.axis_count")),
+                _field("text", "nominal", words("page.axis_text")),
+            ],
+        },
+    }
+
+
+def _who(rank: int) -> str:
+    return "–" if rank < 0 else str(rank)
+
+
+def _field(name: str, kind: str, title: str | None, **more: object) -> Spec:
+    """A channel of the encoding."""
+    return {"field": name, "type": kind, "title": title, **more}
+
+
+def progress_chart(rows: Sequence[Progress], words: Words) -> Spec:
+    """From the last completed to the last enqueued operation of each row, else its last step."""
+    by_operation = any(row.enqueued is not None or row.completed is not None for row in rows)
+    axis = words("page.axis_seq") if by_operation else words("page.axis_step")
+    marks = (
+        {words("page.mark_completed"): "completed", words("page.mark_enqueued"): "enqueued"}
+        if by_operation
+        else {axis: "step"}
+    )
+    points = [
+        {"who": row.name, "ranks": row.ranks, "culprit": row.culprit, "what": what, "at": reached}
+        for row in rows
+        for what, name in marks.items()
+        if (reached := getattr(row, name)) is not None
+    ]
+    lines = [
+        {"who": row.name, "culprit": row.culprit, "from": row.completed, "to": row.enqueued}
+        for row in rows
+        if by_operation and row.completed is not None and row.enqueued is not None
+    ]
+    rank = words("page.axis_rank")
+    shared = {
+        "y": _field("who", "nominal", rank, sort=[row.name for row in rows], axis=NAMED),
+        "color": {"condition": {"test": "datum.culprit", "value": CULPRIT}, "value": OTHERS},
+    }
+    x = _field("at", "quantitative", axis, scale=FROM_DATA, axis=WHOLE)
+    dots = {
+        "data": {"values": points},
+        "mark": {"type": "point", "size": 90, "strokeWidth": 2, "opacity": 1},
+        "encoding": {
+            **shared,
+            "x": x,
+            "shape": _field("what", "nominal", None, scale={"domain": [*marks]}, legend=STACKED),
+            "tooltip": [
+                _field("who", "nominal", rank),
+                _field("ranks", "quantitative", words("page.axis_count")),
+                _field("what", "nominal", words("page.axis_what")),
+                _field("at", "quantitative", axis, format="d"),
+            ],
+        },
+    }
+    spans = {
+        "data": {"values": lines},
+        "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.55},
+        "encoding": {**shared, "x": {**x, "field": "from"}, "x2": {"field": "to"}},
+    }
+    return {
+        "height": FRAME_PX + ROW_PX * len(rows),
+        "layer": [spans, dots] if lines else [dots],
+    }

@@ -1,0 +1,261 @@
+"""The chat page: a log or a question in, an answer with its sources, the next question back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from app.labels import Words
+from app.quoting import md_text, plain
+from app.web import cards, markup, outcome, said
+from app.web.markup import html
+from app.web.parts import LANG, chat, language, parameter, service, tell, words
+from kb.chat.types import Conversation, Question, Reply, Statement
+from kb.errors import KBError, NotFoundError
+from kb.types import Language
+
+if TYPE_CHECKING:
+    from app.contribute import Feedback
+
+CONVERSATION = "c"  # its id in the address
+PENDING = "chat_pending"  # what a button says in the person's place
+SPOKE = "chat_spoke"  # language of the interface at the last message
+JUDGED = "chat_judged"  # conversations whose last verdict was judged in this visit
+LONG_LINES, LONG_CHARS = 6, 500  # of a message that is shown folded
+EXAMPLES = ("page.chat_example_log", "page.chat_example_setting", "page.chat_example_words")
+
+
+def page() -> None:
+    """Show the conversation and take the next message."""
+    spoken = words()
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        markup.show(markup.heading(spoken("page.chat"), level=1))
+        st.button(spoken("page.new_conversation"), key="chat_new", on_click=_leave)
+    identifier = parameter(CONVERSATION)
+    try:
+        known = chat().conversation(identifier) if identifier else None
+    except NotFoundError:
+        _expired(spoken)
+        return
+    if known is None or not known.turns:
+        _welcome(spoken)
+    else:
+        _turns(known, spoken)
+    typed = st.chat_input(spoken("page.chat_hint"), key="chat_input", accept_file="multiple")
+    pressed = st.session_state.pop(PENDING, None)
+    if pressed is not None:
+        _send(pressed, known, spoken)
+    elif typed is not None:
+        _take(typed, known, spoken)
+
+
+def _leave() -> None:
+    """Out of this conversation; it stays under its address."""
+    st.query_params.pop(CONVERSATION, None)
+
+
+def _expired(spoken: Words) -> None:
+    days = service().settings.chat_days
+    markup.show(
+        html(
+            '<div class="tk-note tk-possible" role="alert">{text}</div>',
+            text=spoken("page.conversation_gone", days=days),
+        )
+    )
+
+
+def _welcome(spoken: Words) -> None:
+    markup.show(html("<p>{text}</p>", text=spoken("page.chat_lead")))
+    with st.container(horizontal=True):
+        for name in EXAMPLES:
+            _button(spoken(name), spoken(name), key=name)
+
+
+# --- what was said so far ----------------------------------------------------------------------
+
+
+def _turns(known: Conversation, spoken: Words) -> None:
+    for at, turn in enumerate(known.turns):
+        _asked(said.asked_text(known.turns, at), spoken)
+        with st.chat_message("assistant"):
+            show_reply(turn.reply, spoken, last=turn is known.turns[-1])
+    _feedback(known, spoken)
+
+
+def _asked(text: str, spoken: Words) -> None:
+    with st.chat_message("user"):
+        lines = text.splitlines()
+        if not text.strip():
+            markup.show(html('<p class="tk-faint">{text}</p>', text=spoken("page.files_given")))
+        elif len(lines) > LONG_LINES or len(text) > LONG_CHARS:
+            with st.expander(spoken("page.pasted", lines=len(lines))):
+                cards.show_command(text)
+        else:
+            markup.show(
+                markup.join((markup.safe(line) for line in lines if line.strip()), Markup("<br>"))
+            )
+
+
+def show_reply(reply: Reply, spoken: Words, *, last: bool) -> None:
+    """A reply: statements, commands, changes, sources; with buttons only where it is the last."""
+    cited, citations = said.numbered(reply.statements)
+    for run in said.runs(cited):
+        markup.show(said.statements_html(run, reply.changes))
+        if run[-1].statement.command:
+            cards.show_command(run[-1].statement.command)
+    if not any(statement.role == "change" for statement in reply.statements):
+        markup.show(said.changes_html(reply.changes, spoken))
+    markup.show(said.sources_html(citations, spoken))
+    if reply.source == "model":
+        markup.show(html('<p class="tk-faint">{text}</p>', text=spoken("page.by_model")))
+    if reply.question is not None:
+        _question(reply.question, last=last)
+    if last:
+        with st.container(horizontal=True):
+            for number, text in enumerate(reply.suggestions):
+                _button(text, text, key=f"chat_suggestion_{number}")
+
+
+def _question(question: Question, *, last: bool) -> None:
+    markup.show(said.question_html(question))
+    if question.command:
+        cards.show_command(question.command)
+    if not last:
+        markup.show(said.options_html(question))
+        return
+    with st.container(horizontal=True):
+        for option in question.options:
+            label = f"{option.number}. {option.text}"
+            _button(label, str(option.number), key=f"chat_option_{option.number}")
+
+
+def _button(label: str, message: str, *, key: str) -> None:
+    """A button that says `message`; labels are Markdown to Streamlit, so the text is escaped."""
+    st.button(md_text(label), key=key, on_click=_press, args=(message,))
+
+
+def _press(message: str) -> None:
+    st.session_state[PENDING] = message
+
+
+# --- the next message --------------------------------------------------------------------------
+
+
+def _take(typed: Any, known: Conversation | None, spoken: Words) -> None:  # noqa: ANN401 - st.ChatInputValue
+    """A message with or without files."""
+    if typed.files:
+        _read(typed.text, [(file.name, file) for file in typed.files], known, spoken)
+    elif typed.text.strip():
+        _send(typed.text, known, spoken)
+
+
+def _read(
+    text: str, uploads: Sequence[outcome.Upload], known: Conversation | None, spoken: Words
+) -> None:
+    """Files, with the words written beside them, as one incident."""
+    try:
+        with st.spinner(spoken("page.reading")):
+            found = outcome.read(service(), text=text, uploads=uploads, language=language())
+            reply = chat().begin(
+                found.reading,
+                conversation=known.id if known else "",
+                language=wanted(text, known),
+            )
+    except KBError as error:
+        tell(error)
+        return
+    _go_on(reply)
+
+
+def _send(message: str, known: Conversation | None, spoken: Words) -> None:
+    """Say something and show the answer as it comes; the kept turn is drawn after it."""
+    _asked(message, spoken)
+    reply: Reply | None = None
+    with st.chat_message("assistant"):
+        try:
+            items = chat().stream(
+                message, conversation=known.id if known else "", language=wanted(message, known)
+            )
+            with st.spinner(spoken("page.thinking")):
+                for item in items:
+                    if isinstance(item, Statement):
+                        _statement(item)
+                    else:
+                        reply = item
+        except KBError as error:
+            tell(error)
+            return
+    if reply is not None:
+        _go_on(reply)
+
+
+def _statement(statement: Statement) -> None:
+    markup.show(said.statements_html([said.Cited(statement=statement, numbers=())]))
+    if statement.command:
+        cards.show_command(statement.command)
+
+
+def _go_on(reply: Reply) -> None:
+    """Put the conversation into the address, where a reload finds it, and draw it anew."""
+    st.session_state[SPOKE] = language()
+    st.session_state.get(JUDGED, set()).discard(reply.conversation)
+    if parameter(CONVERSATION) != reply.conversation:
+        st.query_params.from_dict({LANG: language(), CONVERSATION: reply.conversation})
+    st.rerun()
+
+
+def wanted(message: str, known: Conversation | None) -> Language | None:
+    """The language to ask the reply in, or None to leave it to the person's own words.
+
+    The switch counts when it was moved since the last message, and where a first message is a
+    log, which is in nobody's language.
+    """
+    if known is not None and known.turns:
+        before = st.session_state.get(SPOKE, language())
+        return language() if before != language() else None
+    log = "\n" in message.strip() or len(message) > LONG_CHARS or not message.strip()
+    return language() if log else None
+
+
+# --- was it right? -----------------------------------------------------------------------------
+
+
+def _feedback(known: Conversation, spoken: Words) -> None:
+    """Two buttons below the last answer, where a cause was named."""
+    cause = said.named_cause(known.turns)
+    if not cause or known.reading is None:
+        return
+    judged: set[str] = st.session_state.setdefault(JUDGED, set())
+    if known.id in judged:
+        markup.show(html('<p class="tk-faint">{text}</p>', text=spoken("page.thanks")))
+        return
+    title = service().knowledge.cause_by_id[cause].title.get(spoken.language)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        text = spoken("page.chat_feedback", title=plain(title))
+        markup.show(html('<p class="tk-faint">{text}</p>', text=text))
+        for verdict, label in (("right", "page.right"), ("wrong", "page.wrong")):
+            st.button(
+                spoken(label),
+                key=f"chat_{verdict}",
+                on_click=_judge,
+                args=(verdict, cause, known.id),
+            )
+
+
+def _judge(verdict: str, cause: str, conversation: str) -> None:
+    from app.contribute import add_feedback
+
+    add_feedback(service(), feedback(verdict, cause, conversation), source="web")
+    st.session_state.setdefault(JUDGED, set()).add(conversation)
+
+
+def feedback(verdict: str, cause: str, conversation: str) -> Feedback:
+    """The judgement of a conversation's last verdict."""
+    from app.contribute import Feedback
+
+    return Feedback(
+        verdict="right" if verdict == "right" else "wrong", cause=cause, diagnosis=conversation
+    )

@@ -1,0 +1,164 @@
+"""The diagnose page: paste or upload a log, read the answer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from app.labels import Words
+from app.present import present
+from app.web import markup, share
+from app.web.answer import Shown, show_answer
+from app.web.markup import html, show
+from app.web.outcome import MIB, Outcome, curl, from_kept, read
+from app.web.parts import language, parameter, service, tell, words
+from kb.errors import KBError
+
+PASTE, TORCH, FILES, OUTCOME, RUN = "paste", "torch", "files", "outcome", "run_example"
+EXAMPLES = {  # files of data/examples with their labels
+    "rank-out-of-memory.log": "page.example_memory",
+    "rank-behind.log": "page.example_behind",
+    "save-on-rank0.log": "page.example_save",
+    "ascend-link-setup.log": "page.example_ascend",
+    "words-only.txt": "page.example_words",
+}
+
+
+def page() -> None:
+    """Show the page."""
+    spoken = words()
+    if st.session_state.pop(RUN, False):
+        _run(spoken)
+    outcome = _current(spoken)
+    _input(spoken, folded=outcome is not None)
+    if outcome is not None:
+        _answer(outcome, spoken)
+
+
+def _current(words: Words) -> Outcome | None:
+    """What this session found out, or what the link in the address leads to."""
+    outcome: Outcome | None = st.session_state.get(OUTCOME)
+    asked = parameter("d")
+    known = outcome.kept.id if outcome is not None and outcome.kept is not None else ""
+    if not asked or asked == known:
+        return outcome
+    from kb.kept import kept
+
+    try:
+        outcome = from_kept(kept(service(), asked))
+    except KBError as error:
+        tell(error, words)
+        return None
+    _hold(outcome)
+    return outcome
+
+
+def _hold(outcome: Outcome) -> None:
+    """Make this the session's outcome; what was added for another one is forgotten."""
+    st.session_state[OUTCOME] = outcome
+    st.session_state.pop(share.ADDED, None)
+
+
+# --- input -------------------------------------------------------------------------------------
+
+
+def _input(words: Words, *, folded: bool) -> None:
+    """The form; once there is an answer it is folded away above it."""
+    if folded:
+        with st.expander(words("page.another")):
+            _form(words)
+        return
+    show(markup.heading(words("page.lead"), level=1))
+    _form(words)
+
+
+def _form(words: Words) -> None:
+    with st.form("diagnose", border=False):
+        st.text_area(
+            words("page.paste"), key=PASTE, height=240, placeholder=words("page.paste_hint")
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.form_submit_button(words("page.run"), type="primary", key="run", on_click=_ask)
+            st.text_input(
+                words("page.torch"), key=TORCH, placeholder="2.4.1", width=180, max_chars=40
+            )
+        st.file_uploader(
+            words("page.files"),
+            accept_multiple_files=True,
+            key=FILES,
+            help=words("page.files_help"),
+        )
+    with st.container(horizontal=True, key="tk_examples"):
+        show(html('<span class="tk-faint">{text}</span>', text=words("page.examples")))
+        for name, label in EXAMPLES.items():
+            st.button(
+                words(label),
+                key=f"example_{name}",
+                on_click=partial(_use_example, name),
+                type="tertiary",
+            )
+    with st.expander(words("page.large", size=service().settings.max_body // MIB)):
+        show(html("<p>{text}</p>", text=words("page.large_help")))
+        st.code(curl(service().settings), language=None, wrap_lines=True)
+
+
+def _ask() -> None:
+    """Have this very run diagnose, before it lays out the page."""
+    st.session_state[RUN] = True
+
+
+def _use_example(name: str) -> None:
+    """Put an example into the box and have it diagnosed."""
+    path = service().settings.data / "examples" / name
+    st.session_state[PASTE] = path.read_text(encoding="utf-8")
+    _ask()
+
+
+def _run(words: Words) -> None:
+    """Diagnose what was given; what is wrong with it is said above the form."""
+    text = str(st.session_state.get(PASTE) or "")
+    files = st.session_state.get(FILES) or []
+    if not text.strip() and not files:
+        show(html('<p class="tk-note tk-possible">{text}</p>', text=words("page.nothing")))
+        return
+    try:
+        with st.spinner(words("page.reading_log")):
+            outcome = read(
+                service(),
+                text=text,
+                uploads=[(file.name, file) for file in files],
+                torch=str(st.session_state.get(TORCH) or "").strip(),
+                language=language(),
+            )
+    except KBError as error:
+        tell(error, words)
+        return
+    _hold(outcome)
+    if "d" in st.query_params:
+        del st.query_params["d"]
+
+
+# --- answer ------------------------------------------------------------------------------------
+
+
+def _answer(outcome: Outcome, words: Words) -> None:
+    diagnosis = outcome.answer(service(), words.language)
+    view = present(diagnosis, service().knowledge.labels, language=words.language)
+    if outcome.kept is not None and not outcome.has_log:
+        since = share.kept_since(outcome.kept.created_s)
+        show(html('<p class="tk-faint">{text}</p>', text=words("page.kept_since", time=since)))
+    if outcome.names:
+        show(html('<p class="tk-faint">{names}</p>', names=words.listing(list(outcome.names))))
+    show_answer(
+        Shown(
+            diagnosis=diagnosis,
+            view=view,
+            words=words,
+            reading=outcome.reading,
+            windows=outcome.windows,
+        ),
+        actions=lambda: share.actions(outcome, diagnosis, view, words),
+    )
+    share.feedback(outcome, diagnosis, words)
+    share.record(outcome, words)

@@ -1,0 +1,238 @@
+"""Tables and charts of the quality page: from counts and published figures to rows, then Altair.
+
+The rows are plain values; the charts only draw them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.labels import Words
+from app.present import percent
+from app.quoting import plain
+from kb.types import Cause, Entry
+
+if TYPE_CHECKING:
+    from app.contribute import StoredFeedback
+    from kb.evaluation.published import CauseFigures, Figure, RetrievalFigures
+
+MOST_BARS = 15  # of a chart; more values are counted together
+BAR_PX = 22
+PAIR_PX = 14  # of a bar that stands with another
+LABEL_PX = 190  # of an axis; narrow screens need the rest for the bars
+TICKS = 5
+BLUE, PALE, GREY = "#2463a8", "#9cbfe6", "#888888"  # readable on light and dark ground
+SETTINGS = {
+    "same language": "page.same_language",
+    "cross-language": "page.cross_language",
+    "both languages": "page.both_languages",
+}
+ROUTES = {
+    "hybrid": "page.route_hybrid",
+    "dense": "page.route_dense",
+    "lexical + expansion": "page.route_expanded",
+    "lexical": "page.route_lexical",
+}
+LANGUAGES = {"zh": "page.chinese", "en": "page.english", "both": "page.both_languages"}
+PARTS = {
+    "English": "page.english",
+    "Chinese": "page.chinese",
+    "with a log": "page.with_log",
+    "words only": "page.words_only",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar: what is counted and how many there are."""
+
+    name: str
+    count: int
+
+
+def spread(values: Iterable[str], *, order: Sequence[str] = (), rest: str = "") -> list[Bar]:
+    """How often each value stands there: in `order` (zeros included), else the most frequent first.
+
+    Without `order` at most `MOST_BARS` are named; `rest` stands for the others together.
+    """
+    counts = Counter(values)
+    if order:
+        return [Bar(name=name, count=counts[name]) for name in order]
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    bars = [Bar(name=plain(name), count=count) for name, count in ranked[:MOST_BARS]]
+    others = sum(count for _, count in ranked[MOST_BARS:])
+    return [*bars, Bar(name=rest, count=others)] if others else bars
+
+
+def coverage(cases: Sequence[Entry], causes: Sequence[Cause], words: Words) -> dict[str, list[Bar]]:
+    """How the cases are spread, by the name of the chart's label.
+
+    A case counts for its first cause, so that the bars add up to the cases.
+    """
+    titles = {cause.id: plain(cause.title.get(words.language)) for cause in causes}
+    years = [case.date[:4] or "–" for case in cases]
+    return {
+        "page.by_cause": spread(
+            (titles[case.causes[0].id] for case in cases if case.causes),
+            order=list(titles.values()),
+        ),
+        "page.by_backend": spread(case.tags.backend or words("page.no_value") for case in cases),
+        "page.by_year": spread(years, order=sorted(set(years))),
+        "page.by_standing": spread(words.term("claim", case.status) for case in cases),
+        "page.by_language": spread(words(LANGUAGES[case.language]) for case in cases),
+        "page.by_project": spread((case.project for case in cases), rest=words("page.others")),
+    }
+
+
+def share(figure: Figure | None) -> str:
+    """A figure as people read it: ``69% (60–77%), n = 105``."""
+    if figure is None or figure.mean is None or figure.low is None or figure.high is None:
+        return "–"
+    low, high = (percent(value).removesuffix("%") for value in (figure.low, figure.high))
+    return f"{percent(figure.mean)} ({low}–{high}%), n = {figure.n}"
+
+
+def recall_table(figures: RetrievalFigures, words: Words) -> list[list[str]]:
+    """Recall among five by route and setting, the shipped search first."""
+    found = {(row.setting, row.route): row.recall_at_5 for row in figures.routes}
+    header = [words("page.route"), *(words(label) for label in SETTINGS.values())]
+    return [
+        header,
+        *(
+            [words(label), *(share(found.get((setting, route))) for setting in SETTINGS)]
+            for route, label in ROUTES.items()
+            if any((setting, route) in found for setting in SETTINGS)
+        ),
+    ]
+
+
+def cause_rows(
+    rows: Sequence[CauseFigures], causes: Sequence[Cause], words: Words
+) -> list[dict[str, Any]]:
+    """Two bars a cause, its share right at first place and among three, the most frequent first."""
+    titles = {cause.id: plain(cause.title.get(words.language)) for cause in causes}
+    return [
+        {
+            "cause": f"{titles.get(row.cause, row.cause)} (n={row.n})",
+            "what": words(label),
+            "share": value,
+            "n": row.n,
+        }
+        for row in rows
+        for label, value in (("page.first_right", row.top1), ("page.three_right", row.top3))
+        if value is not None
+    ]
+
+
+def feedback_rows(
+    stored: Sequence[StoredFeedback], causes: Sequence[Cause], words: Words
+) -> list[tuple[str, int, int]]:
+    """Cause the answer named, how often that was right and how often wrong, in the causes' order.
+
+    Only counts: what people wrote is for those who keep the knowledge base.
+    """
+    counts = Counter((item.feedback.cause, item.feedback.verdict) for item in stored)
+    rows = [
+        (
+            plain(cause.title.get(words.language)),
+            counts[cause.id, "right"],
+            counts[cause.id, "wrong"],
+        )
+        for cause in causes
+    ]
+    return [row for row in rows if row[1] or row[2]]
+
+
+# --- charts ------------------------------------------------------------------------------------
+
+
+def bar_chart(bars: Sequence[Bar], title: str) -> Any:  # noqa: ANN401 - altair.Chart
+    """Bars lying down, each with its count."""
+    import altair as alt
+
+    rows = [{"name": bar.name, "count": bar.count} for bar in bars]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("name:N", sort=None, title=None, axis=_names_axis()),
+        x=alt.X("count:Q", title=title, axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d")),
+        tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("count:Q", title=title)],
+    )
+    text = base.mark_text(align="left", dx=4, color=GREY).encode(text="count:Q")
+    return (base.mark_bar(color=BLUE) + text).properties(height=BAR_PX * len(rows) + 40)
+
+
+def _names_axis() -> Any:  # noqa: ANN401 - altair.Axis
+    import altair as alt
+
+    return alt.Axis(labelLimit=LABEL_PX, labelOverlap=False)
+
+
+def reliability_chart(bins: Sequence[Any], words: Words) -> Any:  # noqa: ANN401 - altair.Chart
+    """Stated probability against the share that was right; on the line they agree."""
+    import altair as alt
+
+    rows = [
+        {
+            "stated": part.confidence,
+            "right": part.right.mean,
+            "low": part.right.low,
+            "high": part.right.high,
+            "n": part.right.n,
+        }
+        for part in bins
+    ]
+    scale = alt.Scale(domain=[0, 1])
+    x = alt.X(
+        "stated:Q",
+        title=words("page.stated"),
+        scale=scale,
+        axis=alt.Axis(format="%", tickCount=TICKS),
+    )
+    y = alt.Y("right:Q", title=words("page.was_right"), scale=scale, axis=alt.Axis(format="%"))
+    tooltip = [
+        alt.Tooltip("stated:Q", title=words("page.stated"), format=".0%"),
+        alt.Tooltip("right:Q", title=words("page.was_right"), format=".0%"),
+        alt.Tooltip("n:Q", title="n"),
+    ]
+    base = alt.Chart(alt.Data(values=rows))
+    ideal = alt.Chart(alt.Data(values=[{"at": 0}, {"at": 1}])).encode(x="at:Q", y="at:Q")
+    return (
+        ideal.mark_line(strokeDash=[5, 4], color=GREY)
+        + base.mark_rule(color=PALE, strokeWidth=2).encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
+        + base.mark_circle(color=BLUE, size=80, opacity=1).encode(x=x, y=y, tooltip=tooltip)
+    ).properties(height=340)
+
+
+def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: ANN401 - altair.Chart
+    """Two bars a cause."""
+    import altair as alt
+
+    names = [words("page.first_right"), words("page.three_right")]
+    return (
+        alt.Chart(alt.Data(values=list(rows)))
+        .mark_bar()
+        .encode(
+            y=alt.Y("cause:N", sort=None, title=None, axis=_names_axis()),
+            yOffset=alt.YOffset("what:N", sort=names),
+            x=alt.X(
+                "share:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format="%", tickCount=TICKS),
+            ),
+            color=alt.Color(
+                "what:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=[BLUE, PALE]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=[
+                alt.Tooltip("cause:N", title=" "),
+                alt.Tooltip("what:N", title=" "),
+                alt.Tooltip("share:Q", title="%", format=".0%"),
+            ],
+        )
+        .properties(height=PAIR_PX * len(rows) + 60)
+    )

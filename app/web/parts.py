@@ -1,0 +1,111 @@
+"""What every page of the face works with: the service, the language, the words, links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app.labels import Words
+from kb.errors import InputError, KBError, NotFoundError
+from kb.settings import load_settings
+from kb.types import Language
+
+if TYPE_CHECKING:
+    from kb.chat.chat import Chat
+    from kb.service import Service
+
+LANGUAGE = "language"  # of the interface, in the session
+LANG = "lang"  # the same in the address
+
+
+def _open_service() -> Service:
+    from app.composition import open_service
+
+    return open_service(load_settings())
+
+
+def _open_chat() -> Chat:
+    from app.composition import open_chat
+
+    return open_chat(service())
+
+
+# One of each a process: sessions are threads of it, and both are safe for several threads.
+_service: Callable[[], Service] = st.cache_resource(show_spinner=False)(_open_service)
+_chat: Callable[[], Chat] = st.cache_resource(show_spinner=False)(_open_chat)
+
+
+def service() -> Service:
+    """The knowledge base, opened once a process."""
+    return _service()
+
+
+def warm() -> None:
+    """Open the knowledge base and let it answer once, so that the first visitor need not wait."""
+    service().diagnose_text("Watchdog caught collective operation timeout")
+
+
+def chat() -> Chat:
+    """The chat over the knowledge base, opened once a process."""
+    return _chat()
+
+
+def words() -> Words:
+    """The labels in the language of the interface."""
+    return Words(service().knowledge.labels, language())
+
+
+def language() -> Language:
+    """The language of the interface: chosen, in the address, set for the program, the browser's."""
+    for asked in (
+        st.session_state.get(LANGUAGE),
+        st.query_params.get(LANG),
+        service().settings.lang,
+        st.context.locale,
+    ):
+        if asked:
+            return "zh" if str(asked).lower().startswith("zh") else "en"
+    return "en"
+
+
+def set_language(chosen: Language) -> None:
+    """Choose the language of the interface for this session, and name it in the address."""
+    st.session_state[LANGUAGE] = chosen
+    st.query_params[LANG] = chosen
+
+
+def href(page: str = "", **params: str) -> str:
+    """The address of a page of ours relative to any other: ``./cases?lang=en&id=...``.
+
+    Pages are one level deep, so the same address is right on each of them.
+    """
+    return f"./{page}?{urlencode({LANG: language(), **params})}"
+
+
+def parameter(name: str) -> str:
+    """A parameter of the address, or an empty string."""
+    return str(st.query_params.get(name, ""))
+
+
+ERRORS = {InputError: "page.error_input", NotFoundError: "page.error_missing"}
+
+
+def tell(error: KBError, words: Words | None = None) -> None:
+    """Show an expected failure: what was wrong and what to do.
+
+    Without `words` (the knowledge base that has them does not open) it has no heading.
+    """
+    from app.web.markup import NOTHING, html, show
+
+    title = ERRORS.get(type(error), "page.error_other")
+    show(
+        html(
+            '<div class="tk-note tk-bad" role="alert">{title}{what}<br>{todo}</div>',
+            title=html("<b>{t}</b><br>", t=words(title)) if words else NOTHING,
+            what=error.what,
+            todo=error.todo,
+        )
+    )

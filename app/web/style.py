@@ -1,0 +1,81 @@
+"""The look: colours, type and spacing on top of Streamlit's light and dark theme."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+SANS = (
+    "'Source Sans', system-ui, 'PingFang SC', 'Hiragino Sans GB', 'Microsoft YaHei', "
+    "'Noto Sans CJK SC', 'Noto Sans SC', sans-serif"
+)
+MONO = (
+    "'Source Code Pro', ui-monospace, 'Cascadia Mono', Menlo, Consolas, "
+    "'Noto Sans Mono CJK SC', 'PingFang SC', 'Microsoft YaHei', monospace"
+)
+# Text on its ground has a contrast of at least 4.5 in both themes: a test computes it.
+LIGHT = {
+    "primaryColor": "#0a5bb8",
+    "backgroundColor": "#ffffff",
+    "secondaryBackgroundColor": "#f3f5f7",
+    "textColor": "#1a2027",
+    "linkColor": "#0a5bb8",
+    "borderColor": "#d5dbe1",
+    "codeBackgroundColor": "#f3f5f7",
+}
+DARK = {
+    "primaryColor": "#7ab5f5",
+    "backgroundColor": "#101418",
+    "secondaryBackgroundColor": "#191f26",
+    "textColor": "#e4e8ec",
+    "linkColor": "#7ab5f5",
+    "borderColor": "#333c46",
+    "codeBackgroundColor": "#191f26",
+}
+# name: (text light, ground light, text dark, ground dark)
+TONES = {
+    "good": ("#12633a", "#e3f4ea", "#86d9a9", "#14301f"),
+    "likely": ("#0a4f9e", "#e4effb", "#8fc3fa", "#14283f"),
+    "possible": ("#7a4a00", "#fdf1da", "#f0c36f", "#33270f"),
+    "bad": ("#9c1c1c", "#fdeaea", "#ff9d97", "#3a1a1b"),
+    "info": ("#0a4f9e", "#e4effb", "#8fc3fa", "#14283f"),
+    "quiet": ("#4a545f", "#eceff2", "#b3bdc7", "#232b33"),
+}
+
+
+def theme_flags() -> dict[str, Any]:
+    """The theme as options of Streamlit."""
+    flags: dict[str, Any] = {
+        "theme_font": SANS,
+        "theme_codeFont": MONO,
+        "theme_baseFontSize": 15,
+        "theme_baseRadius": "6px",
+        "theme_showWidgetBorder": True,
+    }
+    for part, colours in (("light", LIGHT), ("dark", DARK)):
+        flags |= {f"theme_{part}_{name}": value for name, value in colours.items()}
+    return flags
+
+
+@functools.cache
+def sheet() -> str:
+    """The style sheet with the tones as variables."""
+    tones = "".join(
+        f".tk-{name}{{--ink:light-dark({ink},{ink_dark});--ground:light-dark({ground},{ground_dark})}}"
+        for name, (ink, ground, ink_dark, ground_dark) in TONES.items()
+    )
+    own = (Path(__file__).parent / "look.css").read_text(encoding="utf-8")
+    return tones + own
+
+
+def apply() -> None:
+    """Put the style sheet on the page."""
+    st.html(f"<style>{sheet()}</style>")
+
+
+def icon() -> str:
+    """The icon in the browser's tab, drawn here so that nothing is fetched."""
+    return str(Path(__file__).parent / "icon.svg")

@@ -1,0 +1,29 @@
+#!/bin/sh
+# torchrun with a diagnosis at its end: use it in place of torchrun.
+#     ./torchrun-watch.sh --nproc-per-node 8 train.py
+#
+# Where timeout-kb is installed it watches the job itself (also for silence, after TKB_HANG_AFTER
+# seconds); TKB_URL makes a server diagnose instead. Without it the output goes through tee, and
+# the server TKB_URL names is asked with curl. The exit code is torchrun's.
+
+# Dumps of the flight recorder show which rank is behind; both names, for the old and the new torch.
+prefix=${TORCH_FR_DUMP_TEMP_FILE:-${TMPDIR:-/tmp}/timeout-kb-$(id -u)-rank_}
+export TORCH_FR_DUMP_TEMP_FILE="$prefix"
+export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$prefix}"
+export TORCH_NCCL_DUMP_ON_TIMEOUT="${TORCH_NCCL_DUMP_ON_TIMEOUT:-1}"
+
+if command -v timeout-kb >/dev/null 2>&1; then
+    exec timeout-kb watch ${TKB_URL:+--post "$TKB_URL"} \
+        ${TKB_HANG_AFTER:+--hang-after "$TKB_HANG_AFTER"} -- torchrun "$@"
+fi
+
+folder=$(mktemp -d) || exec torchrun "$@"
+trap 'rm -rf "$folder"' EXIT
+# A pipe has the exit code of tee; torchrun's own goes through a file.
+{ torchrun "$@" 2>&1 || echo $? >"$folder/code"; } | tee "$folder/job.log"
+[ -f "$folder/code" ] || exit 0
+code=$(cat "$folder/code")
+{ [ -z "${TKB_KEY:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$TKB_KEY"; } |
+    curl -sSf --max-time 60 -K - -H 'Accept: text/plain' -T "$folder/job.log" \
+        "${TKB_URL:-http://127.0.0.1:8000}/v1/diagnose?keep=true" >&2
+exit "$code"

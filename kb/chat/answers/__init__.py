@@ -1,0 +1,44 @@
+"""The answerers, one an intent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kb.chat.answers.cases import answer_case, answer_search, answer_similar
+from kb.chat.answers.causes import answer_cause, answer_restart, answer_sure, answer_why
+from kb.chat.answers.happened import answer_happened
+from kb.chat.answers.manners import (
+    answer_courtesy,
+    answer_help,
+    answer_language,
+    answer_off_topic,
+    answer_outcome,
+    answer_unclear,
+)
+from kb.chat.answers.mending import answer_fix, answer_next
+from kb.chat.answers.settings import answer_setting
+from kb.chat.answers.verdict import answer_log, answer_told
+from kb.chat.talk import Said, Talk
+from kb.chat.types import Intent
+
+ANSWERERS: Mapping[Intent, Callable[[Talk], Said]] = {
+    "log": answer_log,
+    "tell": answer_told,
+    "happened": answer_happened,
+    "why": answer_why,
+    "sure": answer_sure,
+    "fix": answer_fix,
+    "next": answer_next,
+    "restart": answer_restart,
+    "case": answer_case,
+    "similar": answer_similar,
+    "cause": answer_cause,
+    "setting": answer_setting,
+    "search": answer_search,
+    "language": answer_language,
+    "outcome": answer_outcome,
+    "help": answer_help,
+    "courtesy": answer_courtesy,
+    "off_topic": answer_off_topic,
+    "unclear": answer_unclear,
+}

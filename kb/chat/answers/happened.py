@@ -1,0 +1,118 @@
+"""Answers about what happened: the first error, who waits for whom, since when."""
+
+from __future__ import annotations
+
+from kb.chat.answers.evidence import shorten
+from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_cause, cite_line
+from kb.chat.types import Citation, Statement
+from kb.types import AnswerIncident, Event
+
+MOMENTS_SHOWN = 4
+RANKS_NAMED = 8
+
+
+def answer_happened(talk: Talk) -> Said:
+    """The story of the incident, each sentence with its line."""
+    if talk.judged is None or talk.diagnosis is None:
+        return talk.need_log()
+    incident = talk.diagnosis.incident
+    statements = [*_culprits(talk, incident), *_first_error(talk, incident)]
+    statements += [*_hung(talk, incident), *_ranks(talk, incident)]
+    statements += _moments(talk, incident)
+    if not statements:
+        leading = talk.leading
+        cited = cite_cause(talk.knowledge.cause_by_id[leading.id], talk) if leading else ()
+        statements = [
+            Statement(
+                role="verdict" if cited else "note", text=talk.diagnosis.summary, citations=cited
+            )
+        ]
+    return Said(statements=tuple(statements))
+
+
+def _culprits(talk: Talk, incident: AnswerIncident) -> list[Statement]:
+    known = talk.judged.reading.incident.culprit_ranks if talk.judged else ()
+    lines = {culprit.rank: culprit.line for culprit in known}
+    return [
+        talk.say(
+            "verdict",
+            "chat.culprit",
+            (_at(talk, lines.get(culprit.rank, 0), culprit.reason, culprit.rank),),
+            rank=culprit.rank,
+            reason=culprit.reason,
+        )
+        for culprit in incident.culprit_ranks[:2]
+    ]
+
+
+def _first_error(talk: Talk, incident: AnswerIncident) -> list[Statement]:
+    first = incident.first_error
+    if first is None:
+        return []
+    label = "chat.first_error" if first.rank is None else "chat.first_error_rank"
+    cited = (cite_line(first.line, first.text, first.rank),)
+    quote = shorten(first.text)
+    return [talk.say("evidence", label, cited, rank=first.rank, line=first.line, quote=quote)]
+
+
+def _hung(talk: Talk, incident: AnswerIncident) -> list[Statement]:
+    event = _timeout_event(talk)
+    if not incident.op or event is None:
+        return []
+    cited = (cite_line(event.line, event.text, event.rank),)
+    if incident.timeout_ms is None:
+        return [talk.say("evidence", "chat.hung", cited, op=incident.op, line=event.line)]
+    seconds = round(incident.timeout_ms / 1000)
+    return [
+        talk.say(
+            "evidence", "chat.hung_for", cited, op=incident.op, seconds=seconds, line=event.line
+        )
+    ]
+
+
+def _ranks(talk: Talk, incident: AnswerIncident) -> list[Statement]:
+    event = _timeout_event(talk)
+    if event is None or not incident.ranks_reporting:
+        return []
+    cited = (cite_line(event.line, event.text, event.rank),)
+    values = {"reporting": _named(talk, incident.ranks_reporting)}
+    if not incident.ranks_silent:
+        return [talk.say("evidence", "chat.reporting", cited, **values)]
+    silent = _named(talk, incident.ranks_silent)
+    return [talk.say("evidence", "chat.reporting_silent", cited, silent=silent, **values)]
+
+
+def _moments(talk: Talk, incident: AnswerIncident) -> list[Statement]:
+    told = []
+    seen: set[str] = set()
+    for moment in incident.timeline:
+        if moment.what in seen:
+            continue
+        seen.add(moment.what)
+        rank = "" if moment.rank is None else talk.words.say("word.rank", rank=moment.rank)
+        where = " ".join(part for part in (moment.time, rank) if part)
+        label = "chat.moment_at" if where else "chat.moment"
+        cited = (_at(talk, moment.line, moment.what, moment.rank),)
+        told.append(
+            talk.say("evidence", label, cited, line=moment.line, where=where, what=moment.what)
+        )
+    return told[:MOMENTS_SHOWN] if len(told) > 1 else []
+
+
+def _timeout_event(talk: Talk) -> Event | None:
+    events = talk.judged.reading.events if talk.judged else ()
+    return next((event for event in events if event.kind == "timeout"), None)
+
+
+def _at(talk: Talk, line: int, text: str, rank: int | None) -> Citation:
+    """The log's line of that number, or the rank itself where the log has none (dumps)."""
+    events = talk.judged.reading.events if talk.judged else ()
+    quote = next((event.text for event in events if event.line == line), text)
+    if line:
+        return cite_line(line, quote, rank)
+    return Citation(kind="rank", id="" if rank is None else str(rank), quote=text[:QUOTE_CHARS])
+
+
+def _named(talk: Talk, ranks: tuple[int, ...]) -> str:
+    names = talk.words.join([str(rank) for rank in ranks[:RANKS_NAMED]])
+    return names if len(ranks) <= RANKS_NAMED else f"{names} …"

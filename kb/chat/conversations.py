@@ -1,0 +1,104 @@
+"""Conversations in the store: loaded, kept within bounds, forgotten."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import msgspec
+
+from kb.chat.types import CONVERSATION_FORMAT, Conversation
+from kb.errors import InputError, NotFoundError
+from kb.store.records import Records
+
+ID_BYTES = 16  # 128 random bits: nobody guesses another's conversation
+MAX_ID = 200  # characters of an id a face gives
+DAY_S = 86_400.0
+MAX_TURNS = 60  # kept of a conversation; older ones have been acted on
+MAX_TOLD = 24  # remarks kept about an incident
+MAX_ANSWERED = 40
+LOCKS = 64  # two conversations rarely share one, and then only wait for a turn
+CLEAN_EVERY = 50  # turns between two clean-ups of what has expired
+
+
+class Conversations:
+    """Keeps conversations for some days after their last message. Safe for several threads."""
+
+    def __init__(self, records: Records, *, days: int, clock: Callable[[], float]) -> None:
+        """Keep in `records` for `days`; `clock` gives seconds since the epoch."""
+        self._records = records
+        self._keep_s = days * DAY_S
+        self._clock = clock
+        self._locks = tuple(threading.RLock() for _ in range(LOCKS))
+        self._kept = 0
+
+    @contextmanager
+    def turn(self, identifier: str) -> Iterator[None]:
+        """Let one turn of a conversation happen at a time."""
+        with self._locks[hash(identifier) % LOCKS]:
+            yield
+
+    def new(self, identifier: str = "") -> Conversation:
+        """A conversation that is not kept yet.
+
+        Raises:
+            InputError: the id is too long or holds characters that do not print.
+        """
+        if len(identifier) > MAX_ID or not identifier.isprintable():
+            raise InputError(
+                f"conversation id {identifier[:40]!r} cannot be used",
+                todo=f"use at most {MAX_ID} printable characters",
+            )
+        return Conversation(
+            id=identifier or secrets.token_urlsafe(ID_BYTES), created_s=self._clock()
+        )
+
+    def load(self, identifier: str, *, create: bool = False) -> Conversation:
+        """The conversation with that id.
+
+        Raises:
+            NotFoundError: there is none, it has expired, or another version wrote it; not with
+                `create`, which begins one then.
+        """
+        try:
+            body = self._records.get_conversation(identifier, now_s=self._clock()).body
+            found = msgspec.json.decode(body, type=Conversation)
+        except (NotFoundError, msgspec.DecodeError) as error:
+            if create:
+                return self.new(identifier)
+            raise _unknown(identifier) from error
+        if found.format != CONVERSATION_FORMAT:
+            if create:
+                return self.new(identifier)
+            raise _unknown(identifier)
+        return found
+
+    def save(self, conversation: Conversation) -> None:
+        """Keep the conversation, cut to its bounds; on the disk on return."""
+        bounded = replace(
+            conversation,
+            turns=conversation.turns[-MAX_TURNS:],
+            told=conversation.told[-MAX_TOLD:],
+            answered=conversation.answered[-MAX_ANSWERED:],
+        )
+        now_s = self._clock()
+        self._records.put_conversation(
+            bounded.id, msgspec.json.encode(bounded), now_s=now_s, expires_s=now_s + self._keep_s
+        )
+        self._kept += 1
+        if self._kept % CLEAN_EVERY == 0:
+            self._records.delete_expired(now_s=now_s)
+
+    def forget(self, identifier: str) -> bool:
+        """Delete a conversation; whether it was there."""
+        with self.turn(identifier):
+            return self._records.delete_conversation(identifier)
+
+
+def _unknown(identifier: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no conversation {identifier[:MAX_ID]!r}", todo="it may have expired: begin anew"
+    )

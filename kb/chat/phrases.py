@@ -1,0 +1,203 @@
+"""What people say and what it means: data/chat.yaml, matched in linear time by RE2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kb.chat.types import Intent
+from kb.errors import DataError
+from kb.knowledge import Knowledge, read_yaml
+from kb.types import Language
+
+MAX_SPOKEN = 1000  # characters read for intents; a question is shorter, the rest is a report
+# Intents of lines that order rather than describe; "why does it hang" also tells that it hangs.
+_ORDERING = frozenset({"language", "outcome", "case", "search", "similar", "setting", "help"})
+_MEMORY = 16 << 20  # bytes RE2 may use for one set of automata
+
+Need = Literal["", "setting", "topic"]
+Answer = Literal["", "yes", "no", "unsure"]
+Settles = Literal["", "confirmed", "denied"]
+Parts = Literal["", "new", "same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """One way of meaning something.
+
+    Attributes:
+        needs: what the message must name besides, for the saying to count.
+        speaks: the language asked for.
+        replies: the answer given to an open question.
+        settles: whether a cause is confirmed or denied.
+        parts: whether the logs belong to another job or to the same.
+    """
+
+    id: str
+    intent: Intent
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    needs: Need = ""
+    speaks: Language | None = None
+    replies: Answer = ""
+    settles: Settles = ""
+    parts: Parts = ""
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Words for causes; the first cause is the one meant when one is needed."""
+
+    id: str
+    causes: tuple[str, ...]
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Words for a backend or framework, and what to filter cases by."""
+
+    id: str
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    backends: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordinal:
+    """Words for a number in a list, counted from 1."""
+
+    number: int
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Words of one kind: those of the field, or orders that stand in logs."""
+
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrasebook:
+    """The whole of data/chat.yaml."""
+
+    intents: tuple[Saying, ...]
+    topics: tuple[Topic, ...]
+    places: tuple[Place, ...]
+    ordinals: tuple[Ordinal, ...]
+    field: Group
+    orders: Group
+
+
+class Matcher:
+    """Tells which of several lists of patterns match a text, all at once."""
+
+    def __init__(self, lists: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Compile `lists` of (name for errors, patterns).
+
+        Raises:
+            DataError: a pattern is not RE2.
+        """
+        import re2
+
+        options = re2.Options()
+        options.case_sensitive = False
+        options.log_errors = False
+        options.max_mem = _MEMORY
+        self._owners: list[int] = []
+        self._set = re2.Set.SearchSet(options)
+        for number, (name, patterns) in enumerate(lists):
+            for pattern in patterns:
+                try:
+                    self._set.Add(pattern)
+                except re2.error as error:
+                    raise DataError(
+                        f"chat.yaml: {name}: {error}", todo="use RE2 syntax, without look-around"
+                    ) from error
+                self._owners.append(number)
+        self._set.Compile()
+
+    def match(self, text: str) -> tuple[int, ...]:
+        """Positions of the lists that match, in order."""
+        text = text[:MAX_SPOKEN].encode("utf-8", "replace").decode("utf-8")
+        return tuple(sorted({self._owners[hit] for hit in self._set.Match(text) or ()}))
+
+
+class Phrases:
+    """The phrasebook, ready to be asked; made once."""
+
+    def __init__(self, book: Phrasebook) -> None:
+        """Compile `book`.
+
+        Raises:
+            DataError: a pattern is not RE2.
+        """
+        self.book = book
+        self._sayings = Matcher([(item.id, item.patterns) for item in book.intents])
+        self._topics = Matcher([(item.id, item.patterns) for item in book.topics])
+        self._places = Matcher([(item.id, item.patterns) for item in book.places])
+        self._ordinals = Matcher([(str(item.number), item.patterns) for item in book.ordinals])
+        self._field = Matcher([("field", book.field.patterns)])
+        self._orders = Matcher([("orders", book.orders.patterns)])
+
+    def sayings(self, text: str) -> tuple[Saying, ...]:
+        """What the text may mean, in the order of the file; `needs` are not looked at."""
+        return tuple(self.book.intents[at] for at in self._sayings.match(text))
+
+    def causes(self, text: str) -> tuple[str, ...]:
+        """The causes the text names, the single ones before those of a wider word."""
+        named = sorted(
+            (self.book.topics[at] for at in self._topics.match(text)),
+            key=lambda topic: len(topic.causes),
+        )
+        return tuple(dict.fromkeys(cause for topic in named for cause in topic.causes))
+
+    def places(self, text: str) -> tuple[Place, ...]:
+        """The backends and frameworks the text names."""
+        return tuple(self.book.places[at] for at in self._places.match(text))
+
+    def ordinal(self, text: str) -> int:
+        """The number in a list the text names, counted from 1; 0 for none."""
+        found = self._ordinals.match(text)
+        return self.book.ordinals[found[0]].number if found else 0
+
+    def is_order(self, line: str) -> bool:
+        """Whether a line orders the assistant about, rather than tells what happened."""
+        if self._orders.match(line):
+            return True
+        sayings = self.sayings(line)
+        return bool(sayings) and (bool(sayings[0].parts) or sayings[0].intent in _ORDERING)
+
+    def of_the_field(self, text: str) -> bool:
+        """Whether the text holds a word of the field."""
+        return bool(self._field.match(text))
+
+
+def load_phrases(data: Path, knowledge: Knowledge) -> Phrases:
+    """Read and check `data`/chat.yaml.
+
+    Raises:
+        DataError: it is missing, breaks its schema, or names a cause nobody knows.
+    """
+    book = read_yaml(data / "chat.yaml", Phrasebook)
+    known = {cause.id for cause in knowledge.causes}
+    for topic in book.topics:
+        for cause in topic.causes:
+            if known and cause not in known:
+                raise DataError(
+                    f"chat.yaml: topic {topic.id}: {cause!r} is not a cause",
+                    todo="see data/causes.yaml",
+                )
+    return Phrases(book)

@@ -1,0 +1,329 @@
+"""One turn: what was said is understood, the incident kept, and the answer put together."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kb.chat.answers import ANSWERERS
+from kb.chat.incident import (
+    Judged,
+    changes,
+    find_check,
+    judge,
+    next_question,
+)
+from kb.chat.phrases import Phrases
+from kb.chat.suggestions import suggest
+from kb.chat.talk import Heard, Said, Talk
+from kb.chat.types import Answered, Change, Conversation, Question, Reply, Statement
+from kb.chat.understanding import Situation, Understanding, Understood
+from kb.diagnose.wording import Words
+from kb.logs.merge import merge_readings, other_job
+from kb.logs.timeline import meanings
+from kb.types import Diagnosis, Language, LogReading
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+MAX_TOLD_CHARS = 1000  # of one remark; longer ones are pastes
+HELD = 64  # judgements held in memory, about a megabyte each at most
+MAX_SHOWN = 40  # cases remembered as shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """A message read: the own words (redacted), the reading of all of it."""
+
+    own: str
+    reading: LogReading
+    pasted: bool
+    language: Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A reply, and the conversation as it is after it (without the turn itself)."""
+
+    reply: Reply
+    conversation: Conversation
+
+
+class Memory:
+    """The last judgements, so that a turn need not repeat the one before. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._held: OrderedDict[tuple[str, int, Language], Judged] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, int, Language]) -> Judged | None:
+        """The judgement after that turn of a conversation, if it is still held."""
+        with self._lock:
+            return self._held.get(key)
+
+    def put(self, key: tuple[str, int, Language], judged: Judged | None) -> None:
+        """Hold a judgement; the oldest makes room."""
+        if judged is None:
+            return
+        with self._lock:
+            self._held[key] = judged
+            while len(self._held) > HELD:
+                self._held.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """A turn under way."""
+
+    conversation: Conversation
+    language: Language
+    before: Judged | None = None
+    event: str = ""
+    other: str = ""
+
+
+class Turns:
+    """Answers messages of conversations it is handed; keeps nothing itself."""
+
+    def __init__(self, service: Service, phrases: Phrases, understanding: Understanding) -> None:
+        """Answer with the knowledge of `service`."""
+        self._service = service
+        self._phrases = phrases
+        self._understanding = understanding
+        self._memory = Memory()
+
+    def begin(self, known: Conversation, reading: LogReading, language: Language) -> Answer:
+        """Take up an incident that was read elsewhere."""
+        known = replace(known, language=language)
+        state = self._pasted(_State(conversation=known, language=language), reading, "")
+        return self._answer(state, [Heard(intent="log", own="")], asks=True)
+
+    def answer(self, known: Conversation, spoken: Spoken) -> Answer:
+        """Answer a message."""
+        state = _State(
+            conversation=replace(known, language=spoken.language), language=spoken.language
+        )
+        if spoken.pasted:
+            return self._answer_paste(state, spoken)
+        understood = self._understanding.understand(spoken.own, self._situation(known, spoken))
+        if understood.speaks:
+            state = _in_language(state, understood.speaks)
+        if understood.parts == "new":
+            return self._start_over(state)
+        if understood.unsure:
+            return self._skip(state)
+        if understood.answered is not None:
+            return self._take_answer(state, understood.answered)
+        if understood.told:
+            return self._take_told(state, understood, spoken.reading)
+        heard = understood.heard or (Heard(intent="unclear", own=spoken.own),)
+        return self._answer(state, list(heard), asks=False)
+
+    # --- what was said ---------------------------------------------------------------------
+
+    def _situation(self, known: Conversation, spoken: Spoken) -> Situation:
+        engine = self._service.engine
+        check = None
+        if known.open and known.asked:
+            check = find_check(self._service.knowledge, known.asked[-1])
+        events = {hit.cue.event for hit in engine.report_cues(spoken.reading)}
+        return Situation(
+            has_incident=known.reading is not None,
+            check=check,
+            reports="hang" in events or {"distributed", "failure"} <= events,
+            tells=bool(events) or bool(engine.signals(spoken.reading)),
+        )
+
+    def _answer_paste(self, state: _State, spoken: Spoken) -> Answer:
+        understood = Understood()
+        if spoken.own:
+            blank = Situation(has_incident=True, check=None, reports=False, tells=False)
+            understood = self._understanding.understand(spoken.own, blank)
+        if understood.speaks:
+            state = _in_language(state, understood.speaks)
+        state = self._pasted(state, spoken.reading, understood.parts)
+        follow = [
+            item
+            for item in understood.heard
+            if item.intent not in ("courtesy", "unclear", "off_topic", "outcome", "language")
+        ]
+        return self._answer(state, [Heard(intent="log", own=spoken.own), *follow], asks=True)
+
+    def _pasted(self, state: _State, reading: LogReading, parts: str) -> _State:
+        """The state with a log's reading taken in: a new incident, or more of the known one."""
+        known = state.conversation
+        if known.reading is None:
+            return replace(state, conversation=_new_incident(known, reading))
+        other = other_job(known.reading, reading) if parts != "same" else ""
+        if parts == "new" or other:
+            event = "asked_new" if parts == "new" else "other"
+            return replace(
+                state, conversation=_new_incident(known, reading), event=event, other=other
+            )
+        before = self._known(known, state.language)
+        if _repeated(known.reading, reading):
+            return replace(state, before=before, event="repeated")
+        means = meanings(self._service.reader.patterns)
+        merged = merge_readings(known.reading, reading, means=means)
+        return replace(
+            state,
+            conversation=replace(known, reading=merged),
+            before=before,
+            event="merged",
+        )
+
+    def _take_told(self, state: _State, understood: Understood, reading: LogReading) -> Answer:
+        known = state.conversation
+        told = understood.told[:MAX_TOLD_CHARS]
+        follow = list(understood.heard)
+        if known.reading is None:
+            state = replace(state, conversation=_new_incident(known, reading))
+        else:
+            before = self._known(known, state.language)
+            conversation = replace(
+                known, reading=_with_facts(known.reading, reading), told=(*known.told, told)
+            )
+            state = replace(state, conversation=conversation, before=before)
+        return self._answer(state, [Heard(intent="tell", own=told), *follow], asks=True)
+
+    def _take_answer(self, state: _State, answered: Answered) -> Answer:
+        known = state.conversation
+        before = self._known(known, state.language)
+        conversation = replace(known, answered=(*known.answered, answered), open=False)
+        state = replace(state, conversation=conversation, before=before, event="answered")
+        return self._answer(state, [Heard(intent="tell", own=answered.quote)], asks=True)
+
+    def _skip(self, state: _State) -> Answer:
+        """The person cannot answer: on to the next best check."""
+        state = replace(state, conversation=replace(state.conversation, open=False), event="skip")
+        return self._answer(state, [Heard(intent="tell", own="")], asks=True)
+
+    def _start_over(self, state: _State) -> Answer:
+        known = state.conversation
+        cleared = Conversation(
+            id=known.id,
+            language=known.language,
+            pinned=known.pinned,
+            created_s=known.created_s,
+            turns=known.turns,
+        )
+        state = replace(state, conversation=cleared, event="cleared")
+        return self._answer(state, [Heard(intent="log", own="")], asks=False)
+
+    def _known(self, known: Conversation, language: Language) -> Judged | None:
+        """What the incident meant when the last turn ended."""
+        if known.reading is None:
+            return None
+        number = known.turns[-1].reply.number if known.turns else 0
+        held = self._memory.get((known.id, number, language))
+        return held or judge(self._service, known, language)
+
+    # --- the reply -------------------------------------------------------------------------
+
+    def _answer(self, state: _State, heard: list[Heard], *, asks: bool) -> Answer:
+        known = state.conversation
+        words = Words(self._service.knowledge.labels, state.language)
+        judged = (
+            judge(self._service, known, state.language)
+            if asks
+            else self._known(known, state.language)
+        )
+        number = known.turns[-1].reply.number + 1 if known.turns else 1
+        self._memory.put((known.id, number, state.language), judged)
+        moved: tuple[Change, ...] = ()
+        if judged and state.before and state.event != "skip":
+            moved = changes(state.before, judged)
+        question = self._question(state, judged, words, asks=asks)
+        if not asks and any(item.intent == "next" for item in heard):
+            question = question or self._question(state, judged, words, asks=True)
+        talk = Talk(
+            service=self._service,
+            phrases=self._phrases,
+            words=words,
+            conversation=known,
+            heard=heard[0],
+            judged=judged,
+            before=state.before,
+            changes=moved,
+            question=question,
+            event=state.event,
+            other=state.other,
+        )
+        said = [ANSWERERS[item.intent](replace(talk, heard=item)) for item in heard]
+        changed = bool(judged) and heard[0].intent in ("log", "tell") and state.event != "skip"
+        conversation = _after(known, said, question)
+        reply = Reply(
+            conversation=known.id,
+            number=number,
+            intent=heard[0].intent,
+            language=state.language,
+            statements=_together(said),
+            question=question,
+            changes=moved,
+            diagnosis=self._shown(judged) if judged and changed else None,
+            suggestions=suggest(talk, heard[-1].intent),
+        )
+        return Answer(reply=reply, conversation=conversation)
+
+    def _question(
+        self, state: _State, judged: Judged | None, words: Words, *, asks: bool
+    ) -> Question | None:
+        """The question due: the open one again while it still tells most."""
+        if judged is None or judged.diagnosis.status == "no_timeout" or not asks:
+            return None
+        known = state.conversation
+        asked = known.asked[:-1] if known.open else known.asked  # the open one may be asked again
+        return next_question(judged, asked, self._service.knowledge, words)
+
+    def _shown(self, judged: Judged) -> Diagnosis:
+        """The diagnosis as every face shows it: with as many causes as are set."""
+        top = self._service.settings.top
+        return replace(judged.diagnosis, causes=judged.diagnosis.causes[:top])
+
+
+def _in_language(state: _State, language: Language) -> _State:
+    conversation = replace(state.conversation, language=language, pinned=True)
+    return replace(state, conversation=conversation, language=language)
+
+
+def _new_incident(known: Conversation, reading: LogReading) -> Conversation:
+    return replace(
+        known, reading=reading, told=(), answered=(), asked=(), open=False, focus="", shown=()
+    )
+
+
+def _repeated(known: LogReading, reading: LogReading) -> bool:
+    """Whether all of a paste was there before."""
+    seen = {(event.pattern_id, event.text) for event in known.events}
+    return bool(reading.events) and all(
+        (event.pattern_id, event.text) in seen for event in reading.events
+    )
+
+
+def _with_facts(known: LogReading, told: LogReading) -> LogReading:
+    """The reading with versions and settings the person named."""
+    incident = replace(
+        known.incident,
+        versions=known.incident.versions | told.incident.versions,
+        settings=known.incident.settings | told.incident.settings,
+    )
+    return replace(known, incident=incident)
+
+
+def _after(known: Conversation, said: list[Said], question: Question | None) -> Conversation:
+    """The conversation after the answer: what was spoken of, shown and asked."""
+    focus = next((item.focus for item in reversed(said) if item.focus), known.focus)
+    shown = dict.fromkeys((*known.shown, *(case for item in said for case in item.shown)))
+    asked, is_open = known.asked, known.open
+    if question is not None:
+        asked = (*(check for check in asked if check != question.check), question.check)
+        is_open = True
+    return replace(known, focus=focus, shown=tuple(shown)[-MAX_SHOWN:], asked=asked, open=is_open)
+
+
+def _together(said: list[Said]) -> tuple[Statement, ...]:
+    """All statements, one and the same only once."""
+    return tuple(dict.fromkeys(statement for item in said for statement in item.statements))

@@ -1,0 +1,244 @@
+"""From a person's words to what they mean, without a language model.
+
+Patterns of data/chat.yaml decide where they say something. Where they do not, the answer to the
+open question, cues of a hang, and words of the field do; the rest is not ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kb.chat.phrases import Phrases, Saying
+from kb.chat.talk import Heard
+from kb.chat.types import Answered, Intent
+from kb.knowledge import Knowledge
+from kb.text import default_tokenizer
+from kb.types import Check, Language
+
+MAX_SENTENCES = 12
+SHORT_ANSWER = 24  # characters of "the second one", "第二个吧"
+ALIKE = 0.5  # share of the person's words an option must have to be meant
+ALIKE_LEAD = 0.2  # by which it must lead before the next option
+FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
+_UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_LATIN = re.compile(r"[A-Za-z][a-z']+")
+SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
+# Intents about an incident: without one, a message that reports a hang is the incident itself.
+ABOUT_INCIDENT: frozenset[Intent] = frozenset(
+    {"why", "sure", "fix", "next", "restart", "happened", "similar"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What the understanding depends on beside the words.
+
+    Attributes:
+        has_incident: whether there is one to speak of.
+        question: the open question, in both languages' options through `check`.
+        reports: whether the words report a hang or failed communication.
+        tells: whether the words hold evidence (cues, lines, facts).
+    """
+
+    has_incident: bool
+    check: Check | None
+    reports: bool
+    tells: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """What a message means.
+
+    Attributes:
+        told: sentences that tell something about the incident, joined.
+        heard: what is asked, in the order to be answered; may be empty when something is told.
+        answered: the answer to the open question.
+        unsure: whether the person cannot answer it.
+        speaks: the language asked for.
+        parts: ``new`` or ``same``: what the person says of the logs pasted.
+    """
+
+    told: str = ""
+    heard: tuple[Heard, ...] = ()
+    answered: Answered | None = None
+    unsure: bool = False
+    speaks: Language | None = None
+    parts: str = ""
+
+
+class Understanding:
+    """Understands messages; made once."""
+
+    def __init__(self, phrases: Phrases, knowledge: Knowledge) -> None:
+        """Read with `phrases`; settings are those of `knowledge`."""
+        self._phrases = phrases
+        self._settings = _setting_names(knowledge)
+        self._ids = frozenset(knowledge.advice_by_id)
+
+    def asks(self, line: str) -> bool:
+        """Whether a pattern reads something in the line."""
+        return bool(self._sayings(line))
+
+    def understand(self, own: str, situation: Situation) -> Understood:
+        """What the person's own words mean in this situation."""
+        whole = self._sayings(own)
+        reply = next((item for item in whole if item.replies), None)
+        if reply is not None and situation.check is not None:
+            return self._replied(own, reply, situation.check)
+        if not whole and situation.check is not None:
+            outcome = self._outcome(own, situation.check)
+            if outcome:
+                answered = Answered(check=situation.check.id, outcome=outcome, quote=own)
+                return Understood(answered=answered)
+        asked: dict[Intent, Heard] = {}
+        told: list[str] = []
+        speaks: Language | None = None
+        parts = ""
+        for sentence in self._sentences(own, whole):
+            saying = self._saying(sentence)
+            if saying is None or saying.replies:
+                told.append(sentence)
+                continue
+            speaks = speaks or saying.speaks
+            parts = parts or saying.parts
+            if not saying.parts:
+                asked.setdefault(saying.intent, self._heard(saying.intent, sentence, saying))
+        return self._sorted(own, asked, told, speaks, parts, situation)
+
+    def _sorted(
+        self,
+        own: str,
+        asked: Mapping[Intent, Heard],
+        told: Sequence[str],
+        speaks: Language | None,
+        parts: str,
+        situation: Situation,
+    ) -> Understood:
+        """Weigh what was asked and told: a report without an incident is an incident."""
+        heard = list(asked.values())
+        if len(heard) > 1:
+            heard = [item for item in heard if item.intent != "courtesy"] or heard[:1]
+        said = " ".join(told)
+        if not situation.has_incident and situation.reports and not _is_lookup(heard):
+            kept = [item for item in heard if item.intent not in ABOUT_INCIDENT]
+            return Understood(told=own, heard=tuple(kept), speaks=speaks, parts=parts)
+        if heard:
+            useful = situation.has_incident and self._worth_telling(said, situation)
+            return Understood(
+                told=said if useful else "", heard=tuple(heard), speaks=speaks, parts=parts
+            )
+        if parts and not said:
+            return Understood(parts=parts, speaks=speaks)
+        return self._unasked(said or own, situation, parts)
+
+    def _worth_telling(self, said: str, situation: Situation) -> bool:
+        return bool(said) and situation.tells and self._phrases.of_the_field(said)
+
+    def _unasked(self, own: str, situation: Situation, parts: str) -> Understood:
+        """No pattern says what is meant."""
+        if situation.has_incident and (situation.tells or self._phrases.of_the_field(own)):
+            return Understood(told=own, parts=parts)
+        if situation.reports:
+            return Understood(told=own, parts=parts)
+        intent: Intent = "off_topic"
+        if situation.tells or self._phrases.of_the_field(own) or self._phrases.causes(own):
+            intent = "search"
+        elif len(default_tokenizer().tokens(own)) <= FEW_WORDS:
+            intent = "unclear"
+        return Understood(heard=(self._heard(intent, own),), parts=parts)
+
+    def _replied(self, own: str, saying: Saying, check: Check) -> Understood:
+        if saying.replies == "unsure":
+            return Understood(unsure=True)
+        if saying.replies == "yes":
+            return Understood(answered=Answered(check=check.id, outcome=1, quote=own))
+        if len(check.outcomes) == 2:
+            return Understood(answered=Answered(check=check.id, outcome=2, quote=own))
+        return Understood(answered=Answered(check=check.id, outcome=1, quote=own, denied=True))
+
+    def _outcome(self, own: str, check: Check) -> int:
+        """The outcome meant by a number or by words like those of an option; 0 for none."""
+        number = self._phrases.ordinal(own) if len(own) <= SHORT_ANSWER else 0
+        if 1 <= number <= len(check.outcomes):
+            return number
+        said = set(default_tokenizer().tokens(own))
+        if not said:
+            return 0
+        shares = []
+        for outcome in check.outcomes:
+            texts = (outcome.observation.zh, outcome.observation.en)
+            shares.append(max(len(said & _tokens(text)) / len(said) for text in texts))
+        order = sorted(range(len(shares)), key=lambda at: (-shares[at], at))
+        best = shares[order[0]]
+        second = shares[order[1]] if len(order) > 1 else 0.0
+        return order[0] + 1 if best >= ALIKE and best - second >= ALIKE_LEAD else 0
+
+    def _sentences(self, own: str, whole: Sequence[Saying]) -> list[str]:
+        parts = [part.strip() for part in _SENTENCE.split(own) if part.strip()]
+        return parts[:MAX_SENTENCES] if len(parts) > 1 else [own] if own.strip() else []
+
+    def _sayings(self, text: str) -> list[Saying]:
+        return [item for item in self._phrases.sayings(text) if self._has(item, text)]
+
+    def _saying(self, text: str) -> Saying | None:
+        return next(iter(self._sayings(text)), None)
+
+    def _has(self, saying: Saying, text: str) -> bool:
+        if saying.needs == "setting":
+            return bool(self.settings(text))
+        if saying.needs == "topic":
+            return bool(self._phrases.causes(text))
+        return True
+
+    def _heard(self, intent: Intent, text: str, saying: Saying | None = None) -> Heard:
+        return Heard(
+            intent=intent,
+            own=text,
+            query=text,
+            causes=self._phrases.causes(text),
+            places=self._phrases.places(text),
+            ordinal=self._phrases.ordinal(text),
+            settings=self.settings(text),
+            settles=saying.settles if saying else "",
+        )
+
+    def settings(self, text: str) -> tuple[str, ...]:
+        """Settings the text names: known ones in any case, others in capitals."""
+        found = []
+        for name in _SETTING.findall(text):
+            known = name if name in self._ids else self._settings.get(name.lower(), "")
+            if known or _UPPER.fullmatch(name):
+                found.append(known or name)
+        return tuple(dict.fromkeys(found))
+
+
+def _is_lookup(heard: Sequence[Heard]) -> bool:
+    return any(item.intent in ("search", "case", "setting", "cause", "outcome") for item in heard)
+
+
+def _setting_names(knowledge: Knowledge) -> dict[str, str]:
+    """Lower-case names, and the last parts of dotted ones, to the id of the advice."""
+    names = {item.id.rpartition(".")[2].lower(): item.id for item in knowledge.advice}
+    return names | {item.id.lower(): item.id for item in knowledge.advice}
+
+
+@lru_cache(1024)
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(default_tokenizer().tokens(text))
+
+
+def spoken_language(own: str, current: Language | None) -> Language | None:
+    """The language of a person's words; the current one where they are too few to tell."""
+    if _HAN.search(own):
+        return "zh"
+    latin = len(_LATIN.findall(_SETTING.sub(" ", own)))
+    if current == "zh" and latin < SWITCH_WORDS:
+        return current
+    return "en" if latin else current

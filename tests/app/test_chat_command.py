@@ -1,0 +1,297 @@
+"""`timeout-kb chat`: logs and messages in, statements with their sources out."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from app import cli
+from app.commands.chat import messages
+from app.commands.common import State
+from app.labels import Words
+from app.talking import render_statement
+from kb.chat.types import Citation, Reply, Statement
+from kb.errors import InputError
+from kb.settings import Settings
+from kb.types import Bilingual
+from tests.app.fake_chat import STATEMENTS, FakeChat
+
+if TYPE_CHECKING:
+    from tests.app.fakes import FakeService
+
+LOG = "torch.OutOfMemoryError: CUDA out of memory\nWatchdog caught collective operation timeout\n"
+ON_A_TERMINAL = """
+import sys
+from pathlib import Path
+from app import cli
+from app.commands.common import State
+from kb.knowledge import Knowledge, read_labels
+from kb.settings import Settings, shipped_data
+from tests.app.fake_chat import FakeChat
+from tests.app.fakes import FakeService
+labels = read_labels(shipped_data() / "labels")
+empty = dict(causes=(), patterns=(), cues=(), facts=(), advice=(), cases=())
+home = Path(sys.argv[1])
+service = FakeService(knowledge=Knowledge(digest="0", labels=labels, **empty), home=home)
+chat = FakeChat()
+state = State(
+    open_service=lambda *_, **__: service,
+    open_chat=lambda _: chat,
+    settings_source=lambda: Settings(home=home),
+)
+code = cli.run(["chat"], state=state)
+print("ASKED", [message for message, _, _ in chat.asked], "CODE", code)
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def chat() -> FakeChat:
+    """The chat of one test."""
+    return FakeChat()
+
+
+@pytest.fixture
+def run(
+    service: FakeService,
+    chat: FakeChat,
+    settings: Settings,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run:
+    """Runs one command line with the fakes; standard input is a pipe."""
+
+    def go(*words: str, stdin: str | bytes = "") -> Result:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        state = State(
+            open_service=lambda *_arguments, **_options: service,  # type: ignore[arg-type,return-value]
+            open_chat=lambda _service: chat,  # type: ignore[arg-type,return-value]
+            settings_source=lambda: settings,
+        )
+        code = cli.run(["chat", *words], state=state)
+        captured = capfd.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return go
+
+
+def test_every_line_of_a_pipe_is_a_message(run: Run, chat: FakeChat) -> None:
+    """Lines are answered in order in one conversation; its id is told at the end."""
+    result = run(stdin="why?\n\n  \nhow do I fix it?\r\n")
+    assert [message for message, _, _ in chat.asked] == ["why?", "how do I fix it?"]
+    (identifier,) = chat.kept
+    assert {kept for _, kept, _ in chat.asked} == {identifier}
+    assert f"timeout-kb chat --conversation {identifier}" in result.err
+    assert result.code == 0
+    assert result.out.count("Rank 3 ran out of memory. Line two.") == 2
+
+
+def test_statements_have_their_sources(run: Run) -> None:
+    """Under a statement stand its quote, line and address, its command whole; then the question."""
+    lines = run(stdin="why?\n").out.splitlines()
+    assert lines[:8] == [
+        "  + Rank 3 ran out of memory. Line two.",
+        "    │ CUDA out of memory",
+        "    line 2",
+        "  → 少用显存。",
+        "    first-case https://example.org/first-case",
+        "      python train.py \\",
+        "        --batch 4",
+        "",
+    ]
+    rest = lines[8:]
+    assert rest[:4] == ["What does dmesg say?", "      dmesg -T", "  1. an Xid", "  2. nothing"]
+    assert "You might say: How sure are you?" in rest
+
+
+def test_logs_are_read_first(run: Run, chat: FakeChat, tmp_path: Path) -> None:
+    """The named files make the incident; messages follow in the same conversation."""
+    path = tmp_path / "job.log"
+    path.write_text(LOG, encoding="utf-8")
+    result = run(str(path), "--lang", "zh", stdin="为什么？\n")
+    assert [reading.description for reading in chat.begun] == [LOG]
+    (identifier,) = chat.kept
+    assert chat.asked == [("为什么？", identifier, "zh")]
+    assert "第 2 行" in result.out
+    assert run(str(path), stdin="").code == 0
+
+
+def test_a_conversation_goes_on(run: Run, chat: FakeChat) -> None:
+    """With its id the conversation is taken up; an unknown one is an error before anything else."""
+    chat.say("before", conversation="known", create=True)
+    run("--conversation", "known", stdin="and now?\n")
+    assert [turn.asked for turn in chat.kept["known"].turns] == ["before", "and now?"]
+    result = run("--conversation", "nowhere", stdin="hello?\n")
+    assert (result.code, result.out) == (1, "")
+    assert "there is no conversation 'nowhere'" in result.err
+
+
+def test_json_is_one_reply_a_line(run: Run) -> None:
+    """Each line is a whole reply; nothing else is on standard output or error."""
+    result = run("--format", "json", stdin="why?\nhow sure?\n")
+    replies = [msgspec.json.decode(line, type=Reply) for line in result.out.splitlines()]
+    assert [(reply.number, reply.statements) for reply in replies] == [
+        (1, STATEMENTS),
+        (2, STATEMENTS),
+    ]
+    assert result.err == ""
+
+
+def test_many_lines_can_be_one_message(run: Run, chat: FakeChat) -> None:
+    """What stands between `paste` and `.` is one message."""
+    run(stdin=f"paste\n{LOG}.\nwhy?\n")
+    assert [message for message, _, _ in chat.asked] == [LOG.rstrip("\n"), "why?"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["a", "", "b"], ["a", "b"]),
+        (["paste", "a", "", "b", ".", "c"], ["a\n\nb", "c"]),
+        (["paste", "a"], ["a"]),
+        (["paste", "."], []),
+        (["paste", " ", "."], []),
+        (["."], ["."]),
+    ],
+)
+def test_messages_among_lines(lines: list[str], expected: list[str]) -> None:
+    """A paste ends with a dot or the input; an empty one is no message."""
+    asked: list[int] = []
+    assert list(messages(lines, lambda: asked.append(1))) == expected
+    assert len(asked) == lines.count("paste")
+
+
+def test_any_bytes_are_a_message(run: Run, chat: FakeChat) -> None:
+    """Bytes that are no UTF-8 do not stop the chat."""
+    assert run(stdin=b"caf\xe9?\n").code == 0
+    assert [message for message, _, _ in chat.asked] == ["caf\ufffd?"]
+
+
+def test_nothing_said_is_a_usage_error(run: Run) -> None:
+    """With an empty pipe and no log there is nothing to do; the message says what would be."""
+    result = run(stdin="")
+    assert (result.code, result.out) == (2, "")
+    assert "timeout-kb chat job.log" in result.err
+
+
+def test_a_refused_message_ends_a_pipe(run: Run, chat: FakeChat) -> None:
+    """In a pipe the first failure is the result, with its exit code."""
+    result = run(stdin="why?\nrefused\nwhy?\n")
+    assert result.code == InputError.exit_code
+    assert len(chat.asked) == 1
+    assert "error: the input is binary" in result.err
+
+
+def test_an_answer_cut_short_is_said_again(run: Run, chat: FakeChat) -> None:
+    """Where the reply holds other statements than were said, the whole of it follows."""
+    own = replace(STATEMENTS[0], text="The engine says so.")
+    stream = chat.stream
+
+    def broken(message: str, **options: object) -> object:
+        for item in stream(message, **options):  # type: ignore[arg-type]
+            yield replace(item, statements=(own,)) if isinstance(item, Reply) else item
+
+    chat.stream = broken  # type: ignore[assignment,method-assign]
+    out = run(stdin="why?\n").out
+    before, after = out.split("The answer above was cut short.")
+    assert "ran out of memory" in before
+    assert "The engine says so." in after
+
+
+def test_nothing_untrusted_reaches_the_terminal(labels: dict[str, Bilingual]) -> None:
+    """Escapes in any part of a statement are gone from what is printed."""
+    evil = "\x1b]0;owned\x07\x1b[2Jtext\u202e"
+    citation = Citation(kind="case", id=evil, quote=evil + "quote", url=f"https://x/{evil}")
+    statement = Statement(role="note", text=evil, citations=(citation,), command=f"ls {evil}")
+    text = render_statement(statement, Words(labels, "en"), width=80, told=set())
+    allowed = ("\x1b[2m", "\x1b[34m", "\x1b[36m", "\x1b[1m", "\x1b[0m")  # the look's own
+    for code in allowed:
+        text = text.replace(code, "")
+    assert text.replace("\n", "").isprintable()
+    assert "owned" not in text
+
+
+def test_a_name_is_told_once(labels: dict[str, Bilingual]) -> None:
+    """The source of several statements of a reply stands under the first of them only."""
+    statement = Statement(role="step", text="Do it.", citations=(Citation(kind="cause", id="c"),))
+    told: set[str] = set()
+    shown = [
+        render_statement(statement, Words(labels, "en"), width=80, told=told).count("\n")
+        for _ in range(2)
+    ]
+    assert shown == [2, 1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_asks_until_ctrl_d(root: Path, tmp_path: Path) -> None:
+    """Typed lines are messages, a paste the terminal marks as one is one, Ctrl-D ends."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(root), "INPUTRC": os.devnull}
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, str(tmp_path)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=root,
+        env=environment,
+        close_fds=True,
+    )
+    os.close(theirs)
+    try:
+        seen = read_until(ours, "> ")
+        assert "Ctrl-D" in seen
+        os.write(ours, b"why?\n")
+        assert "ran out of memory" in read_until(ours, "You might say")
+        os.write(ours, b"refused\n")
+        assert "the input is binary" in read_until(ours, "pass a text log")
+        os.write(ours, b"\x1b[200~one\ntwo\x1b[201~\n")
+        read_until(ours, "You might say")
+        os.write(ours, b"\x04")
+        end = read_until(ours, "CODE")
+    finally:
+        os.close(ours)
+        process.wait(10)
+    asked = json.loads(end.split("ASKED ")[1].split(" CODE")[0].replace("'", '"'))
+    assert asked[0] == "why?"
+    assert asked[1:] in (["one\ntwo"], ["one", "two"])  # the second: readline without that mode
+    assert process.returncode == 0
+
+
+def read_until(terminal: int, text: str, *, seconds: float = 30) -> str:
+    """What the terminal shows up to `text`."""
+    shown = ""
+    deadline = time.monotonic() + seconds
+    while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
+        assert ready, f"waited for {text!r}, saw {shown!r}"
+        try:
+            shown += os.read(terminal, 4096).decode("utf-8", "replace")
+        except OSError:  # the other side closed
+            break
+    assert text in shown
+    return shown

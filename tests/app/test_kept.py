@@ -1,0 +1,145 @@
+"""Kept diagnoses: stored on request in every form, read again in either language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+import pytest
+
+from app.composition import open_service
+from kb.errors import StoreError
+from kb.kept import keep, kept
+from kb.settings import Settings
+from kb.types import Diagnosis
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+Serve = Callable[[object, Settings], AbstractContextManager[str]]
+
+WATCHDOG = (
+    "[rank1]:[E ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=14217, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for "
+    "600029 milliseconds before timing out.\n"
+)
+LOG = (
+    "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n" + WATCHDOG
+)
+PAGE = "https://kb.example.org/timeouts"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The real service, whose page has an address."""
+    service = open_service(Settings(home=tmp_path_factory.mktemp("kept"), public_url=f"{PAGE}/"))
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def api(real: Service, serve: Serve) -> Iterator[httpx.Client]:
+    """A client of a server with the real service."""
+    with (
+        serve(real, real.settings) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        yield client
+
+
+def form(client: httpx.Client, log: str) -> httpx.Response:
+    """Post a log as a file of a form, which is read in a folder of its own."""
+    files = [("file", ("rank0.log", log.encode())), ("text", (None, "it hangs"))]
+    return client.post("/v1/diagnose?keep=true", files=files)
+
+
+FORMS: dict[str, Callable[[httpx.Client, str], httpx.Response]] = {
+    "json": lambda client, log: client.post("/v1/diagnose?keep=true", json={"text": log}),
+    "raw": lambda client, log: client.put("/v1/diagnose?keep=true", content=log.encode()),
+    "chunked": lambda client, log: client.put(
+        "/v1/diagnose?keep=true", content=iter([log[:70].encode(), log[70:].encode()])
+    ),
+    "form": form,
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_kept_and_comes_back_as_it_was_answered(
+    api: httpx.Client, real: Service, name: str
+) -> None:
+    """Location leads to the same answer, Link to the page; secrets and folders are not kept."""
+    posted = FORMS[name](api, LOG)
+    assert posted.status_code == 200, posted.text
+    place = posted.headers["location"]
+    identifier = place.removeprefix("/v1/diagnoses/")
+    assert posted.headers["link"] == f'<{PAGE}/?d={identifier}>; rel="alternate"; type="text/html"'
+    answer = msgspec.json.decode(posted.content, type=Diagnosis)
+    again = msgspec.json.decode(api.get(place).content, type=Diagnosis)
+    same = ("status", "language", "summary", "incident", "causes", "cases", "next", "warnings")
+    assert [getattr(again, field) for field in same] == [getattr(answer, field) for field in same]
+    body = real.store.records.get_diagnosis(identifier).body
+    assert b"hf_abcdefghijklmnop" not in body
+    assert b"/timeout-kb-" not in body  # folders forms are read in
+
+
+def test_without_asking_nothing_is_kept(api: httpx.Client, real: Service) -> None:
+    """A plain diagnosis leaves no trace in the store and names no place."""
+    before = len(real.store.records.list_diagnoses(limit=-1))
+    plain = api.put("/v1/diagnose", content=LOG.encode())
+    assert "location" not in plain.headers
+    assert len(real.store.records.list_diagnoses(limit=-1)) == before
+
+
+def test_both_languages_and_all_forms_are_read_from_one_link(api: httpx.Client) -> None:
+    """`lang` and Accept choose; without them it is JSON in the language of the log."""
+    zh_log = "训练到一半就卡住了，保存检查点的时候报错，下面是日志\n" + WATCHDOG
+    place = api.post("/v1/diagnose?keep=true&lang=en", json={"text": zh_log}).headers["location"]
+    assert api.get(place).json()["language"] == "zh"
+    english = api.get(place, params={"lang": "en"}).json()
+    assert english["language"] == "en"
+    text = api.get(place, params={"lang": "en"}, headers={"accept": "text/plain"})
+    assert text.headers["content-type"].startswith("text/plain")
+    assert english["summary"].split(".")[0] in text.text.replace("\n", " ")
+    markdown = api.get(place, headers={"accept": "text/markdown"})
+    assert markdown.headers["content-type"].startswith("text/markdown")
+    assert markdown.headers["content-language"] == "zh"
+    assert api.get(place, headers={"accept": "image/png"}).status_code == 406
+
+
+def test_what_has_not_changed_is_not_sent_again(api: httpx.Client) -> None:
+    """The ETag of one form and language answers 304 for itself only."""
+    place = api.post("/v1/diagnose?keep=true", json={"text": LOG}).headers["location"]
+    first = api.get(place)
+    again = api.get(place, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    other = api.get(place, params={"lang": "zh"}, headers={"if-none-match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_an_unknown_link_is_a_problem_with_a_next_step(api: httpx.Client) -> None:
+    """404 says what to do."""
+    response = api.get("/v1/diagnoses/nobody-kept-this")
+    assert response.status_code == 404
+    assert response.json()["type"] == "urn:timeout-kb:problem:not-found"
+    assert response.json()["todo"] == "check the link, or diagnose the log again"
+
+
+def test_one_log_kept_twice_has_two_links_nobody_guesses(real: Service) -> None:
+    """Ids are 96 random bits, not made of the log."""
+    reading = real.read_text(LOG)
+    first, second = keep(real, reading), keep(real, reading)
+    assert len({first.id, second.id}) == 2
+    assert len(first.id) == 16
+    assert kept(real, first.id) == first
+
+
+def test_a_kept_diagnosis_of_another_shape_is_told(real: Service) -> None:
+    """What cannot be read names the diagnosis and says what to do."""
+    real.store.records.put_diagnosis("odd", b'{"format": 99}', created_s=0.0)
+    with pytest.raises(StoreError, match="diagnose the log again"):
+        kept(real, "odd")

@@ -1,0 +1,363 @@
+"""`timeout-kb watch`: the job is as without it, and whoever looks finds out why it died."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from app import watching
+from app.composition import open_service
+from app.watching import Record, new_dumps
+from kb.settings import Settings
+
+Serve = Callable[[object, Settings], AbstractContextManager[str]]
+
+DEADLINE_S = 60
+WATCH = [sys.executable, "-c", "from app.cli import main; main()", "watch"]
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+WATCHDOG = (
+    "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=14217, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 ms"
+)
+DYING = f"import sys; print({OOM!r}); print({WATCHDOG!r}); sys.exit(7)"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder that is built."""
+    folder = tmp_path_factory.mktemp("watch")
+    open_service(Settings(home=folder)).close()
+    return folder
+
+
+@pytest.fixture
+def environment(home: Path) -> dict[str, str]:
+    """What the job is given."""
+    return {"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(home), "TIMEOUT_KB_LANG": "en"}
+
+
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def run(root: Path, environment: dict[str, str]) -> Run:
+    """Runs a Python job under watch, with options and further variables."""
+
+    def run(job: str, *options: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*WATCH, *options, "--", sys.executable, "-c", job],
+            cwd=root,
+            env={**environment, **variables},
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+    return run
+
+
+def until(stream: IO[bytes], wanted: bytes) -> bytes:
+    """Read lines until one holds `wanted`; all of them."""
+    said = b""
+    for line in stream:
+        said += line
+        if wanted in line:
+            return said
+    raise AssertionError(f"{wanted!r} never came: {said!r}")
+
+
+# --- the job is as without it -------------------------------------------------------------------
+
+
+def test_bytes_of_both_streams_pass_unchanged(run: Run) -> None:
+    """Any bytes, of any amount, without a line end, arrive on the stream they were written to."""
+    job = (
+        "import sys\n"
+        "for n in range(64): sys.stdout.buffer.write(bytes(range(256)) * 4096)\n"
+        "sys.stdout.buffer.write(b'\\r 50%')\n"
+        "sys.stderr.buffer.write(b'\\xff\\x00\\n' * 100000)\n"
+    )
+    done = run(job)
+    assert done.returncode == 0
+    out = bytes(range(256)) * 4096 * 64 + b"\r 50%"
+    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(out).digest()
+    assert done.stderr == b"\xff\x00\n" * 100000
+
+
+@pytest.mark.parametrize(
+    ("job", "code"),
+    [
+        pytest.param("pass", 0, id="fine"),
+        pytest.param("raise SystemExit(7)", 7, id="exit"),
+        pytest.param("import os; os.kill(os.getpid(), 9)", 137, id="killed"),
+    ],
+)
+def test_the_exit_code_is_the_jobs(run: Run, job: str, code: int) -> None:
+    """Zero says nothing; a signal is 128 and its number, as in a shell."""
+    done = run(job)
+    assert done.returncode == code
+    assert (b"timeout-kb watch" in done.stderr) == (code != 0)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [pytest.param("no-such-command", 127, id="missing"), pytest.param("/", 126, id="folder")],
+)
+def test_a_command_that_cannot_start_is_told(
+    root: Path, environment: dict[str, str], command: str, code: int
+) -> None:
+    """The code is a shell's, the message names the command."""
+    done = subprocess.run(
+        [*WATCH, "--", command], cwd=root, env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == code
+    assert command.encode() in done.stderr
+
+
+def test_signals_reach_the_job_and_its_answer_counts(
+    root: Path, environment: dict[str, str]
+) -> None:
+    """SIGTERM and SIGUSR1 to the watcher are the job's to handle."""
+    job = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'usr1\\n'))\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        "os.write(1, b'up\\n')\n"
+        "while True: signal.pause()\n"
+    )
+    with subprocess.Popen(
+        [*WATCH, "--", sys.executable, "-c", job],
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        until(process.stdout, b"up")
+        process.send_signal(signal.SIGUSR1)
+        until(process.stdout, b"usr1")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 5
+
+
+def test_on_a_terminal_the_job_sees_a_terminal(root: Path, environment: dict[str, str]) -> None:
+    """Both streams are one terminal of our size, and lines end on it as the job ended them."""
+    job = (
+        "import os, sys\n"
+        "print(sys.stdout.isatty(), sys.stderr.isatty(), os.get_terminal_size(1), flush=True)\n"
+        "print('to stderr', file=sys.stderr, flush=True)\n"
+        "print('to stdout')\n"
+    )
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (33, 121))
+    with subprocess.Popen(
+        [*WATCH, "--", sys.executable, "-c", job],
+        cwd=root,
+        env=environment,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        said = b""
+        try:
+            while piece := os.read(ours, 4096):
+                said += piece
+        except OSError:  # the terminal's other end is closed
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert said == (
+        b"True True os.terminal_size(columns=121, lines=33)\r\nto stderr\r\nto stdout\r\n"
+    )
+
+
+def test_a_reader_that_goes_away_ends_the_job(root: Path, environment: dict[str, str]) -> None:
+    """A job that writes to a closed pipe dies of SIGPIPE, as it would without the watcher."""
+    with subprocess.Popen(
+        [*WATCH, "--", "yes"],
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"y\n"
+        process.stdout.close()
+        assert process.wait(DEADLINE_S) == 128 + signal.SIGPIPE
+
+
+def test_a_process_left_behind_does_not_hold_it_up(run: Run) -> None:
+    """The watcher ends soon after the job, though a child of it still holds the pipe."""
+    job = (
+        "import subprocess\nprint(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)\n"
+    )
+    done = run(job)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    assert done.returncode == 0
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+
+def test_a_record_keeps_head_and_tail_of_a_flood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ends are there byte for byte, the gap is counted, and no more than asked is kept."""
+    monkeypatch.setattr(watching, "HEAD_BYTES", 1000)
+    monkeypatch.setattr(watching, "TAIL_BYTES", 3000)
+    monkeypatch.setattr(watching, "BLOCK_BYTES", 200)
+    record = Record()
+    lines = [b"line %d\n" % number for number in range(10_000)]
+    for line in lines:
+        record.add(1, line)
+    record.save(tmp_path / "out")
+    head, _, tail = (tmp_path / "out").read_bytes().partition(b"(")
+    count, _, tail = tail.partition(b" bytes of output left out here)\n")
+    whole = b"".join(lines)
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert len(head) + int(count) + len(tail) == len(whole)
+    assert 1000 <= len(head) <= 1200
+    assert 3000 <= len(tail) <= 3400
+
+
+def test_lines_of_two_streams_are_not_torn(tmp_path: Path) -> None:
+    """A line that comes in pieces is recorded whole, whatever the other stream prints meanwhile."""
+    with (tmp_path / "whole").open("wb") as whole:
+        record = Record(whole)
+        record.add(1, b"a\nhalf of ")
+        record.add(2, b"error\n")
+        record.add(1, b"a line\nlast")
+        record.finish()
+        record.save(tmp_path / "out")
+    expected = b"a\nerror\nhalf of a line\nlast\n"
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes() == expected
+
+
+def test_a_full_disk_under_the_log_stops_the_log_only(tmp_path: Path) -> None:
+    """What cannot be written is told once; the record goes on."""
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        record = Record(full)
+        record.add(1, b"one\n")
+        record.add(1, b"two\n")
+    assert "No space left on device" in record.failure
+    record.save(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"one\ntwo\n"
+
+
+def test_dumps_are_those_of_this_run(tmp_path: Path) -> None:
+    """Files of the folder and of both prefixes that are not older than the run."""
+    fresh = [tmp_path / "fr" / "rank_0", tmp_path / "fr" / "rank_1", tmp_path / "dumps" / "x.json"]
+    others = [tmp_path / "fr" / "other", tmp_path / "dumps" / "old.json"]
+    for path in (*fresh, *others):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    os.utime(others[1], (1000, 1000))
+    environ = {"TORCH_FR_DUMP_TEMP_FILE": str(tmp_path / "fr" / "rank_")}
+    started = fresh[0].stat().st_mtime
+    assert new_dumps([tmp_path / "dumps"], environ, since_s=started) == tuple(sorted(fresh))
+    older = {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": str(tmp_path / "fr" / "rank_")}
+    assert new_dumps([], older, since_s=started) == (fresh[0], fresh[1])
+    assert new_dumps([tmp_path / "gone"], {}, since_s=started) == ()
+
+
+# --- the diagnosis ------------------------------------------------------------------------------
+
+
+def test_a_job_that_dies_is_diagnosed_on_stderr(run: Run, tmp_path: Path) -> None:
+    """On stdout is the job's output alone, on stderr the answer; the log holds what was printed."""
+    log = tmp_path / "job.log"
+    done = run(DYING, "--log", str(log), "--format", "json")
+    assert done.returncode == 7
+    assert done.stdout.decode() == f"{OOM}\n{WATCHDOG}\n"
+    assert log.read_bytes() == done.stdout
+    answer = json.loads(done.stderr[done.stderr.index(b"{") :])
+    assert answer["causes"][0]["id"] == "rank-crash"
+    assert answer["incident"]["first_error"]["line"] == 1
+    assert "timeout-kb-watch" not in json.dumps(answer)
+
+
+def test_dumps_named_in_the_environment_take_part(run: Run, tmp_path: Path) -> None:
+    """What the job's flight recorder wrote before it died is read with its log."""
+    dump = {
+        "version": "2.10",
+        "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
+        "entries": [],
+    }
+    job = (
+        "import os, pathlib\n"
+        "dump = pathlib.Path(os.environ['TORCH_FR_DUMP_TEMP_FILE'] + '3')\n"
+        f"dump.write_text({json.dumps(dump)!r})\n{DYING}"
+    )
+    prefix = str(tmp_path / "rank_")
+    done = run(job, "--format", "json", TORCH_FR_DUMP_TEMP_FILE=prefix)
+    answer = json.loads(done.stderr[done.stderr.index(b"{") :])
+    assert answer["incident"]["world_size"] == 4
+
+
+def test_a_silent_job_is_diagnosed_and_goes_on(root: Path, environment: dict[str, str]) -> None:
+    """After so many seconds without output the answer comes, once; the job ends as it wants."""
+    job = f"import sys; print({WATCHDOG!r}, flush=True); sys.stdin.read(); print('done')"
+    with subprocess.Popen(
+        [*WATCH, "--hang-after", "0.5", "--", sys.executable, "-c", job],
+        cwd=root,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        said = until(process.stderr, b" ms")  # the last line of the answer
+        assert b"ALLREDUCE" in said
+        out, rest = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert out.decode() == f"{WATCHDOG}\ndone\n"
+    assert b"ALLREDUCE" not in rest
+
+
+@pytest.fixture(scope="module")
+def address(home: Path, serve: Serve) -> Iterator[str]:
+    """A server of the same state folder."""
+    settings = Settings(home=home)
+    service = open_service(settings)
+    with serve(service, settings) as address:
+        yield address
+    service.close()
+
+
+def test_a_server_may_diagnose_and_keep_it(run: Run, address: str) -> None:
+    """The answer is the server's, with the address it is kept under."""
+    done = run(DYING, "--post", address)
+    assert done.returncode == 7
+    assert b"rank-crash" in done.stderr
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith(f"timeout-kb watch: kept: {address}/v1/diagnoses/")
+
+
+def test_without_the_server_it_is_diagnosed_here(run: Run) -> None:
+    """A server that does not answer is named, and the answer comes all the same."""
+    done = run(DYING, "--post", "http://127.0.0.1:1")
+    assert done.returncode == 7
+    assert b"http://127.0.0.1:1 does not answer" in done.stderr
+    assert b"rank-crash" in done.stderr
+
+
+def test_a_diagnosis_that_fails_leaves_the_exit_code_alone(run: Run, tmp_path: Path) -> None:
+    """A state folder that cannot be used is told; the code stays the job's."""
+    (tmp_path / "file").touch()
+    done = run(DYING, TIMEOUT_KB_HOME=str(tmp_path / "file" / "home"))
+    assert done.returncode == 7
+    assert b"timeout-kb watch: no diagnosis: " in done.stderr

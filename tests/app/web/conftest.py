@@ -1,0 +1,66 @@
+"""What tests of the pages share: one real knowledge base, and pages that run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.composition import open_service
+from app.web import parts
+from kb.chat.chat import Chat
+from kb.service import Service
+from kb.settings import Settings
+
+RUN_S = 20  # a page takes a tenth of a second; a busy machine more
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The shipped knowledge in a state folder of its own; tests that add to it clean up."""
+    service = open_service(Settings(home=tmp_path_factory.mktemp("pages")))
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def open_page(real: Service, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
+    """Opens a page by its module's name, with the parameters of its address."""
+    talk = Chat(real)
+    monkeypatch.setattr(parts, "_chat", lambda: talk)
+
+    def opened(
+        module: str, *, lang: str = "en", service: object = real, **address: str | list[str]
+    ) -> AppTest:
+        monkeypatch.setattr(parts, "_service", lambda: service)
+        test = AppTest.from_string(
+            f"from app.web import {module}\n{module}.page()", default_timeout=RUN_S
+        )
+        for name, value in {"lang": lang, **address}.items():
+            test.query_params[name] = value
+        return test.run()
+
+    return opened
+
+
+def html_of(page: AppTest) -> str:
+    """All HTML on a page, in order; fails where the page did."""
+    assert not page.exception, page.exception
+    return "\n".join(element.proto.body for element in page.get("html"))
+
+
+def codes_of(page: AppTest) -> list[str]:
+    """What can be copied from a page."""
+    return [element.value for element in page.code]
+
+
+def address_of(page: AppTest) -> dict[str, list[str]]:
+    """The address after a run, without the language."""
+    found = {
+        name: [value] if isinstance(value, str) else list(value)
+        for name, value in page.query_params.items()
+    }
+    return {name: values for name, values in found.items() if name != "lang"}

@@ -1,0 +1,268 @@
+"""The cases and causes pages: all of an entry in both languages, as the command shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markupsafe import escape
+
+from app.labels import Words
+from app.listing import render_entry, text_blocks
+from app.quoting import plain
+from app.web import browse, cards
+from kb.service import Service
+from kb.types import (
+    Bilingual,
+    CauseClaim,
+    Claim,
+    Entry,
+    Filters,
+    Fix,
+    Language,
+    Section,
+    Source,
+    Tags,
+)
+from tests.app.samples import make_entry
+from tests.app.web.conftest import OpenPage, address_of, codes_of, html_of
+
+CASE = "vllm-tp-gt-1-error-acs-enabled"
+UNWRAPPED = 10_000  # columns
+EVIL = "<img src=x onerror=alert(1)> **b** [x](http://evil.example) `c`"
+
+
+def shown_text(shown: str) -> str:
+    """What a reader sees of HTML, on one line."""
+    return " ".join(re.sub(r"<[^>]+>", " ", shown).split())
+
+
+@pytest.fixture
+def imported(real: Service) -> Iterator[Entry]:
+    """An imported incident whose every text is hostile, in English only, not resolved."""
+    entry = replace(
+        make_entry("incident-0123456789abcdef", "rank-crash", kind="incident"),
+        language="en",
+        title=Bilingual(zh=EVIL, en=EVIL),
+        project=EVIL,
+        url="javascript:alert(1)",
+        status="unverified",
+        causes=(
+            CauseClaim(id="rank-crash", status="reported", source="javascript:alert(2)"),
+            CauseClaim(id="shm-limits", status="contradicted"),
+        ),
+        fixes=(
+            Fix(
+                id="x/1",
+                title=Bilingual(zh=EVIL, en=EVIL),
+                steps=(Bilingual(zh=EVIL, en=EVIL),),
+                commands=("echo `date`\nexit",),
+                caution=Bilingual(zh=EVIL, en=EVIL),
+                sources=("javascript:alert(3)", "https://example.org/fix"),
+            ),
+        ),
+        tags=Tags(backend="nccl", hardware=(EVIL,), versions={"torch": EVIL}),
+        signature=(EVIL,),
+        sections=(
+            Section(role="symptoms", title=EVIL, text=f"{EVIL}\n- {EVIL}", language="en"),
+            Section(role="found", title="Log", text=f"```\n{EVIL}\n```\nafter", language="en"),
+        ),
+        claims=(Claim(about="cause", text=Bilingual(zh=EVIL, en=EVIL), status="contradicted"),),
+        sources=(Source(url="https://example.org/a", confirms=EVIL), Source(url="ftp://x/y")),
+        resolved=False,
+        source_key="upload:hostile",
+        digest="d" * 64,
+    )
+    real.store.upsert([entry])
+    yield entry
+    real.store.delete([entry.id])
+
+
+# --- the list ----------------------------------------------------------------------------------
+
+
+def test_pages_hold_every_entry_once(real: Service, open_page: OpenPage) -> None:
+    """Turning all pages shows all entries, each once, in the order of their ids."""
+    seen: list[str] = []
+    page = open_page("browse")
+    for number in range(1, browse.pages(real.store.count()) + 1):
+        assert f"page {number} of " in html_of(page)
+        seen += re.findall(r"<h3[^>]*><a href=\"[^\"]*id=([\w.-]+)", html_of(page))
+        if not page.button(key="cases_on").disabled:
+            page.button(key="cases_on").click().run()
+    assert seen == real.store.ids()
+    assert address_of(page)["p"] == [str(browse.pages(len(seen)))]
+
+
+def test_a_page_behind_the_last_is_the_last(real: Service, open_page: OpenPage) -> None:
+    """Entries may have been deleted since the address was sent."""
+    last = browse.pages(real.store.count())
+    page = open_page("browse", p="999")
+    assert f"page {last} of {last}" in html_of(page)
+    assert address_of(page) == {"p": [str(last)]}
+
+
+def test_kinds_can_be_chosen(imported: Entry, open_page: OpenPage) -> None:
+    """Imported entries stand in the list and can be had alone."""
+    shown = html_of(open_page("browse", kind=["incident"]))
+    assert "1–1 of 1 entries" in shown
+    assert f"id={imported.id}" in shown
+
+
+@pytest.mark.parametrize(("total", "count"), [(0, 1), (1, 1), (25, 1), (26, 2), (273, 11)])
+def test_number_of_pages(total: int, count: int) -> None:
+    """Full pages and one with the rest; nothing is one empty page."""
+    assert browse.pages(total) == count
+
+
+# --- one case ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_case_is_whole(lang: Language, real: Service, open_page: OpenPage) -> None:
+    """Every word `timeout-kb show` prints of a case stands on its page, commands to be copied."""
+    entry = real.entry(CASE)
+    page = open_page("browse", lang=lang, id=CASE)
+    words = Words(real.knowledge.labels, lang)
+    printed = click.unstyle(render_entry(entry, words, width=UNWRAPPED))
+    labels = [expander.label for expander in page.expander]
+    shown = " ".join([shown_text(html_of(page)), *codes_of(page), *labels])
+    word = re.compile(r"\w+")
+    missing = set(word.findall(printed)) - set(word.findall(shown))
+    # the page names a cause by its title, where the command gives its id
+    assert missing - {"p2p", "topology", "software", "version"} == set()
+    assert [command for fix in entry.fixes for command in fix.commands] == codes_of(page)
+
+
+def test_both_languages_are_there(real: Service, open_page: OpenPage) -> None:
+    """The switch changes title and sections, not the commands."""
+    entry = real.entry(CASE)
+    zh, en = (open_page("browse", lang=lang, id=CASE) for lang in ("zh", "en"))
+    assert str(escape(entry.title.zh)) in html_of(zh)
+    assert str(escape(entry.title.en)) in html_of(en)
+    assert codes_of(zh) == codes_of(en)
+
+
+def test_causes_have_their_standing_and_page(open_page: OpenPage) -> None:
+    """Each cause of a case is a link, with how sure it is."""
+    shown = html_of(open_page("browse", id=CASE))
+    for cause in ("p2p-topology", "software-version"):
+        assert re.search(rf'href="\./causes\?lang=en&amp;id={cause}"', shown)
+    assert "reported" in shown_text(shown)
+
+
+def test_an_imported_entry_cannot_act(imported: Entry, open_page: OpenPage) -> None:
+    """Its texts are shown as they are: no tag, no foreign link, no Markdown, no script address."""
+    page = open_page("browse", lang="zh", id=imported.id)
+    shown = html_of(page)
+    assert "<img" not in shown
+    assert "javascript:" not in shown
+    links = set(re.findall(r'href="([^"]*)"', shown))
+    foreign = {link for link in links if not link.startswith("./")}
+    assert foreign == {"https://example.org/a", "https://example.org/fix"}
+    for expander in page.expander:
+        tokens = MarkdownIt("commonmark").parseInline(expander.label)
+        kinds = {child.type for token in tokens for child in token.children or []}
+        assert kinds <= {"text", "text_special"}
+    assert plain(EVIL) in codes_of(page)
+    assert "echo `date`\nexit" in codes_of(page)
+
+
+def test_an_entry_in_one_language_says_so(imported: Entry, open_page: OpenPage) -> None:
+    """Where the text is not in the reader's language the other one is shown, with a note."""
+    shown = html_of(open_page("browse", lang="zh", id=imported.id))
+    assert "正文只有英文" in shown
+    assert "未解决" in shown
+    assert "after" in shown
+
+
+def test_an_entry_that_is_not_there(open_page: OpenPage) -> None:
+    """A stale link says so and leads back to the list."""
+    shown = html_of(open_page("browse", id="<b>gone</b>"))
+    assert "There is no entry &lt;b&gt;gone&lt;/b&gt;" in shown
+    assert 'href="./cases?lang=en"' in shown
+
+
+# --- prose -------------------------------------------------------------------------------------
+
+
+def test_prose_keeps_lists_and_code() -> None:
+    """Dashes and numbers make lists, backticks code; everything else is text."""
+    made = cards.prose(["Set `A=1` here:", "- one", "- two <b>", "1. first", "after *this*"])
+    assert str(made) == (
+        "<p>Set <code>A=1</code> here:</p>"
+        '<ul class="tk-list"><li>one</li><li>two &lt;b&gt;</li></ul>'
+        '<ol class="tk-list"><li>first</li></ol>'
+        "<p>after *this*</p>"
+    )
+
+
+def test_code_is_kept_apart_from_prose() -> None:
+    """Fenced and indented lines are code, with their indentation; the fences are gone."""
+    text = "before\n```\n  x = 1\n```\nbetween\n    ls\n\nafter"
+    assert text_blocks(text) == [
+        (False, ["before"]),
+        (True, ["  x = 1"]),
+        (False, ["between"]),
+        (True, ["    ls"]),
+        (False, ["", "after"]),
+    ]
+
+
+@given(st.text(alphabet=st.sampled_from("`<>&\"' ab\n-1."), max_size=60))
+def test_prose_shows_every_character(text: str) -> None:
+    """Whatever the text, the HTML shows its letters in order and holds no tag of its own."""
+    made = str(cards.prose(text.split("\n")))
+    assert re.findall(r"</?(\w+)", made) == [
+        tag for tag in re.findall(r"</?(\w+)", made) if tag in {"p", "ul", "ol", "li", "code"}
+    ]
+    letters = re.sub(r"[^ab]", "", re.sub(r"<[^>]*>|&\w+;|&#\d+;", "", made))
+    assert letters == re.sub(r"[^ab]", "", text)
+
+
+# --- causes ------------------------------------------------------------------------------------
+
+
+def test_all_causes_stand_there_with_their_cases(real: Service, open_page: OpenPage) -> None:
+    """Every cause in the order of the file, with the number of its reviewed cases."""
+    shown = html_of(open_page("causes"))
+    causes = real.causes()
+    assert re.findall(r"<code>([\w-]+)</code>", shown) == [cause.id for cause in causes]
+    for cause in causes:
+        count = len(real.store.ids(Filters(causes=(cause.id,), kinds=("case",))))
+        assert f"cause={cause.id}&amp;kind=case" in shown
+        assert f">{count} cases</a>" in shown
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_cause_is_whole(lang: Language, real: Service, open_page: OpenPage) -> None:
+    """Signs, fixes, checks with their outcomes, what to collect, and cases of it."""
+    cause = real.knowledge.cause_by_id["collective-mismatch"]
+    page = open_page("causes", lang=lang, id=cause.id)
+    shown = shown_text(html_of(page))
+    said = [*cause.shows, *cause.confirms, *cause.refutes, cause.definition, cause.restart_reason]
+    said += [step for fix in cause.fixes for step in fix.steps]
+    said += [check.tells for check in cause.checks] + [item.why for item in cause.collect]
+    said += [outcome.observation for check in cause.checks for outcome in check.outcomes]
+    squeezed = shown.replace(" ", "")
+    for text in said:
+        wanted = str(escape(plain(text.get(lang).replace("`", "")))).replace(" ", "")
+        assert wanted in squeezed
+    commands = [command for fix in cause.fixes for command in fix.commands]
+    commands += [check.command for check in cause.checks]
+    commands += [item.command for item in cause.collect]
+    assert [command.strip("\n") for command in commands] == codes_of(page)
+    assert len(page.expander) == len(cause.fixes)
+
+
+def test_a_cause_that_is_not_there(open_page: OpenPage) -> None:
+    """A misspelt address leads to the list of causes."""
+    shown = html_of(open_page("causes", lang="zh", id="nope"))
+    assert "没有编号为 nope 的根因" in shown
+    assert 'href="./causes?lang=zh"' in shown

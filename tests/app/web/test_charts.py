@@ -1,0 +1,226 @@
+"""What the pictures of an incident are drawn from, and the log windows beside them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.labels import Words
+from app.web import charts, log_view
+from app.web.charts import MAX_ROWS, moments, progress, progress_chart, timeline_chart
+from kb.types import Bilingual, Event, LogReading, RankState
+
+Labels = dict[str, Bilingual]
+
+
+def event(line: int, *, kind: str = "timeout", rank: int | None = 0, at: float | None = 0) -> Event:
+    """A small event."""
+    return Event(
+        pattern_id="p",
+        kind=kind,  # type: ignore[arg-type]
+        event="e",
+        line=line,
+        text=f"line {line}",
+        rank=rank,
+        time_s=at,
+    )
+
+
+def test_moments_are_the_events_that_say_what_went_wrong() -> None:
+    """Facts and progress are no moments; order and lines are those of the log."""
+    kinds = ("fact", "root", "context", "timeout", "noise", "cascade", "teardown")
+    events = [event(at, kind=kind, at=float(at)) for at, kind in enumerate(kinds, start=1)]
+    found = moments(events)
+    assert [(point.line, point.kind) for point in found] == [
+        (2, "root"),
+        (4, "timeout"),
+        (6, "cascade"),
+        (7, "teardown"),
+    ]
+    assert [point.at_s for point in found] == [0.0, 2.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [(5.0, None), (5.0, 5.0), (12_007_459.0, 1_779_232_364.0)],
+    ids=["one without", "no span", "two clocks"],
+)
+def test_time_is_an_axis_only_where_one_clock_timed_all(times: tuple[float | None, ...]) -> None:
+    """Otherwise the line is: a wrong distance would be worse than none."""
+    assert {point.at_s for point in moments([event(1, at=time) for time in times])} == {None}
+
+
+def test_a_storm_is_thinned_and_keeps_the_roots() -> None:
+    """At most `limit` points; every original error is one of them."""
+    events = [event(at, kind="root" if at % 1000 == 0 else "timeout") for at in range(1, 20_001)]
+    found = moments(events, limit=500)
+    assert len(found) <= 500
+    assert {point.line for point in found if point.kind == "root"} == set(range(1000, 20_001, 1000))
+    assert [point.line for point in found] == sorted({point.line for point in found})
+    assert found[-1].line > 19_000
+
+
+def state(rank: int, enqueued: int | None, completed: int | None = None) -> RankState:
+    """What is known of a rank."""
+    return RankState(rank=rank, last_enqueued=enqueued, last_completed=completed)
+
+
+def test_the_rank_behind_comes_first() -> None:
+    """Few ranks have a row each, the least far first, culprits marked."""
+    rows = progress([state(0, 9, 8), state(1, 9, 8), state(2, 7, 6)], culprits=[2])
+    assert [(row.name, row.culprit, row.completed, row.enqueued) for row in rows] == [
+        ("2", True, 6, 7),
+        ("0", False, 8, 9),
+        ("1", False, 8, 9),
+    ]
+
+
+def test_a_thousand_ranks_are_a_few_rows() -> None:
+    """Ranks that got equally far are one row; the one behind stands alone."""
+    states = [state(rank, 100, 99) for rank in range(2048) if rank != 77] + [state(77, 98, 97)]
+    rows = progress(states, culprits=[77])
+    assert [(row.name, row.ranks, row.culprit) for row in rows] == [
+        ("77", 1, True),
+        ("0-76, 78-2047", 2047, False),
+    ]
+
+
+def test_when_all_differ_those_behind_the_culprits_and_the_crowd_are_shown() -> None:
+    """The number of rows is bounded; none of the three is left out."""
+    states = [state(rank, 1000 + rank) for rank in range(500)]
+    states += [state(rank, 5000) for rank in range(500, 700)]
+    rows = progress(states, culprits=[400])
+    assert len(rows) == MAX_ROWS
+    assert rows[0].name == "0"
+    assert "400" in {row.name for row in rows if row.culprit}
+    assert max(row.ranks for row in rows) == 200
+
+
+def test_nothing_known_is_no_picture() -> None:
+    """One rank alone, or ranks of which nothing is counted, give no rows."""
+    assert progress([state(0, 5)]) == ()
+    assert progress([RankState(rank=rank, state="silent") for rank in range(4)]) == ()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3000), st.one_of(st.none(), st.integers(0, 50))),
+        max_size=200,
+        unique_by=lambda pair: pair[0],
+    )
+)
+def test_every_known_rank_is_in_one_row(pairs: list[tuple[int, int | None]]) -> None:
+    """Unless rows were left out, the rows' sizes add up to the ranks known."""
+    rows = progress([state(rank, enqueued) for rank, enqueued in pairs])
+    known = sum(enqueued is not None for _, enqueued in pairs)
+    if len(rows) < MAX_ROWS:
+        assert sum(row.ranks for row in rows) == (known if known > 1 else 0)
+    assert all(len(row.name) <= 60 for row in rows)
+
+
+def test_charts_draw_what_the_tables_say(labels: Labels) -> None:
+    """Each row has its two marks; every kind present has its own colour."""
+    words = Words(labels, "en")
+    rows = progress([state(0, 9, 8), state(1, 7, 6)], culprits=[1])
+    spans, dots = progress_chart(rows, words)["layer"]
+    assert [(line["who"], line["from"], line["to"]) for line in spans["data"]["values"]] == [
+        ("1", 6, 7),
+        ("0", 8, 9),
+    ]
+    assert len(dots["data"]["values"]) == 4
+    points = moments([event(1, kind="root", at=1.0), event(2, rank=None, at=3.0)])
+    chart = timeline_chart(points, words)
+    assert chart["encoding"]["x"]["field"] == "at_s"
+    assert chart["encoding"]["color"]["scale"] == {
+        "domain": ["original error", "timeout"],
+        "range": [charts.COLOURS["root"], charts.COLOURS["timeout"]],
+    }
+    assert [row["who"] for row in chart["data"]["values"]] == ["0", "–"]
+
+
+def test_steps_are_drawn_where_no_numbers_are_known(labels: Labels) -> None:
+    """Without sequence numbers the last step is the measure."""
+    rows = progress([RankState(rank=rank, last_step=10 - rank) for rank in range(3)])
+    (dots,) = progress_chart(rows, Words(labels, "zh"))["layer"]
+    assert [(dot["who"], dot["at"]) for dot in dots["data"]["values"]] == [
+        ("2", 8),
+        ("1", 9),
+        ("0", 10),
+    ]
+
+
+def test_charts_are_json(labels: Labels) -> None:
+    """A specification is plain data, whatever the log said."""
+    hostile = Event(pattern_id="p", kind="root", event="e", line=1, text="\x1b[2J<b>\x00", rank=0)
+    chart = timeline_chart(moments([hostile, event(2)]), Words(labels, "en"))
+    assert json.loads(json.dumps(chart))["data"]["values"][0]["text"] == "<b>"
+
+
+# --- log windows -------------------------------------------------------------------------------
+
+
+def test_windows_show_the_lines_around_a_mark() -> None:
+    """Numbers and text are those of the log; windows that touch are one."""
+    text = "\n".join(f"line {number}" for number in range(1, 101))
+    marks: dict[log_view.Place, log_view.Mark] = {("", 3): "error", ("", 9): "evidence"}
+    marks |= {("", 100): "evidence"}
+    first, last = log_view.windows({"": log_view.lines_of(text)}, marks, context=3)
+    assert [line.number for line in first.lines] == list(range(1, 13))
+    assert [line.number for line in last.lines] == [97, 98, 99, 100]
+    assert {line.number: line.mark for line in first.lines if line.mark} == {
+        3: "error",
+        9: "evidence",
+    }
+    assert all(
+        line.text == f"line {line.number}" for window in (first, last) for line in window.lines
+    )
+
+
+def test_windows_hide_secrets_and_keep_line_numbers() -> None:
+    """A key that began before the window is hidden too, and the lines below keep their numbers."""
+    key = [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        *["MIIEpAIBAAKCAQEA0"] * 30,
+        "-----END RSA PRIVATE KEY-----",
+    ]
+    lines = ["before", *key, "password=hunter2hunter2", "the error"]
+    at = len(lines)
+    (window,) = log_view.windows({"": lines}, {("", at): "error"}, context=5)
+    shown = {line.number: line.text for line in window.lines}
+    assert shown[at] == "the error"
+    assert "MIIE" not in str(shown)
+    assert "hunter2" not in str(shown)
+
+
+@given(st.binary(max_size=400), st.integers(1, 50))
+def test_lines_of_a_file_do_not_depend_on_its_pieces(data: bytes, size: int) -> None:
+    """Read in pieces of any size the lines are the same."""
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    *whole, last = [line.decode("utf-8", "replace") for line in data.split(b"\n")]
+    whole += [last] if last else []
+    assert list(log_view.lines_of_chunks(pieces)) == whole
+
+
+def test_a_quote_is_found_in_its_own_file() -> None:
+    """Two files have a line 7; the one with the quoted text is meant."""
+    events = tuple(
+        Event(pattern_id="p", kind="root", event="e", line=7, text=text, file=file)
+        for file, text in (("rank0.log", "all is well"), ("rank1.log", "CUDA out of memory"))
+    )
+    reading = LogReading(incident=None, events=events, description="", excerpt="")  # type: ignore[arg-type]
+    assert log_view.place_of(reading, 7, "CUDA out of memory") == ("rank1.log", 7)
+    assert log_view.place_of(reading, 8, "elsewhere") == ("", 8)
+
+
+def test_hostile_lines_are_text() -> None:
+    """HTML, escapes and reordering marks in a log show as characters or not at all."""
+    (window,) = log_view.windows(
+        {"": ["<script>x</script>\x1b[31m\u202e"]}, {("", 1): "error"}, context=1
+    )
+    content = log_view.window_html(window)
+    assert "&lt;script&gt;x&lt;/script&gt;" in content
+    assert "\x1b" not in content
+    assert "\u202e" not in content

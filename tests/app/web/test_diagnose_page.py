@@ -1,0 +1,419 @@
+"""The diagnose page as a person uses it: the real script with the real knowledge base."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from app.contribute import read_feedback
+from app.labels import Words
+from app.present import present
+from app.web import outcome as outcomes
+from app.web import parts
+from app.web.diagnose import EXAMPLES, OUTCOME
+from app.web.log_view import Window
+from kb.errors import InputError
+from kb.kept import keep
+from kb.settings import Settings
+from kb.types import Language
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+SCRIPT = Path(parts.__file__).with_name("main.py")
+WATCHDOG = (
+    "[rank{rank}]:[E ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=14217, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) "
+    "ran for 600029 milliseconds before timing out.\n"
+)
+LOG = (
+    "step 100 loss 2.5\n"
+    "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    + WATCHDOG.format(rank=1)
+)
+VAGUE = "训练到一半卡住，所有卡利用率 100%，日志里只有 NCCL 超时，换小数据集就没事"
+HOSTILE = (
+    "<script>alert(1)</script> ![x](http://evil.example/x.png) [a](javascript:alert(1)) $$x^2$$ "
+    "\x1b[31mred\x1b[0m :material/home: "
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A state folder of this module's own, named by the environment as for a user."""
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIMEOUT_KB_HOME", str(folder))
+        st.cache_resource.clear()
+        yield folder
+        parts.service().close()
+        st.cache_resource.clear()
+
+
+@pytest.fixture
+def service() -> Service:
+    """The service the page itself works with."""
+    return parts.service()
+
+
+def visit(*, lang: Language = "en", **parameters: str) -> AppTest:
+    """A new session on the page."""
+    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    for name, value in {"lang": lang, **parameters}.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def diagnose(text: str, *, lang: Language = "en") -> AppTest:
+    """A session that pasted `text` and pressed the button."""
+    page = visit(lang=lang)
+    page.text_area(key="paste").input(text)
+    return page.button(key="run").click().run()
+
+
+def html_of(page: AppTest) -> str:
+    """All HTML on the page, the style sheet aside."""
+    assert not page.exception
+    bodies = [element.proto.body for element in page.get("html")]
+    return "\n".join(body for body in bodies if not body.startswith("<style"))
+
+
+def text_of(page: AppTest) -> str:
+    """What is read in the page's HTML."""
+    import html
+
+    return html.unescape(re.sub(r"<[^>]+>", "", html_of(page)))
+
+
+def one(value: str | list[str]) -> str:
+    """A query parameter that stands once."""
+    if isinstance(value, str):
+        return value
+    (single,) = value
+    return single
+
+
+def words_of(page: AppTest, language: Language) -> Words:
+    """The labels the page uses."""
+    assert not page.exception
+    return Words(parts.service().knowledge.labels, language)
+
+
+def test_the_page_says_what_the_service_says(service: Service) -> None:
+    """Verdict, first cause, evidence, fixes and cases are those of `diagnose_text`, in order."""
+    page = diagnose(LOG)
+    answer = service.diagnose_text(LOG, language="en")
+    view = present(answer, service.knowledge.labels, language="en")
+    text = text_of(page)
+    assert f">{view.verdict}</h1>" in html_of(page)
+    parts_in_order = [
+        view.summary,
+        view.culprits[0],
+        "line 2",
+        f"1. {view.causes[0].title}",
+        view.causes[0].percent,
+        view.causes[0].evidence[0].reason,
+        view.causes[0].fixes[0].title,
+        view.cases[0].title,
+    ]
+    places = []
+    start = 0
+    for part in parts_in_order:
+        start = text.index(part, start)
+        places.append(start)
+    assert places == sorted(places)
+    commands = [box.value for box in page.code]
+    for fix in view.causes[0].fixes:
+        assert set(fix.commands) <= set(commands)
+    assert [case.title for case in view.cases if case.title not in text] == []
+
+
+def test_evidence_stands_with_the_lines_around_it() -> None:
+    """The lines of the log near an evidence are shown with their numbers, the error marked."""
+    page = diagnose(LOG)
+    (window,) = page.session_state[OUTCOME].windows
+    assert isinstance(window, Window)
+    assert [(line.number, line.mark) for line in window.lines] == [
+        (1, ""),
+        (2, "error"),
+        (3, "evidence"),
+    ]
+    content = html_of(page)
+    assert '<div class="tk-line tk-mark-error"><span class="tk-no">2</span>' in content
+    assert "lines around it" in content
+
+
+def test_the_other_language_is_a_press_away(service: Service) -> None:
+    """Switching keeps the paste and shows the same causes in the other language's words."""
+    page = diagnose(LOG)
+    page.button_group(key="language_switch").set_value("zh").run()
+    view = present(service.diagnose_text(LOG, language="zh"), service.knowledge.labels)
+    assert view.verdict in text_of(page)
+    assert page.text_area(key="paste").value == LOG
+    assert one(page.query_params["lang"]) == "zh"
+
+
+@pytest.mark.parametrize(
+    ("lang", "tagline"), [("zh", "根因、证据、修法"), ("en", "cause, evidence, fix")]
+)
+def test_the_address_names_the_language(lang: Language, tagline: str) -> None:
+    """A link with `lang` opens in that language."""
+    assert tagline in text_of(visit(lang=lang))
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t"], ids=["nothing", "blanks"])
+def test_an_empty_paste_is_told_what_to_do(text: str) -> None:
+    """No answer and no failure, but a sentence; the form stays."""
+    page = diagnose(text)
+    assert words_of(page, "en")("page.nothing") in text_of(page)
+    assert "tk-verdict" not in html_of(page)
+    assert page.text_area(key="paste").label.startswith("Log")
+
+
+def test_a_hostile_paste_is_shown_as_text() -> None:
+    """HTML, Markdown, formulas, icons and escapes of a log do nothing on the page."""
+    page = diagnose(HOSTILE + LOG.replace("CUDA out", HOSTILE + "CUDA out"))
+    content = html_of(page)
+    assert "<script" not in content
+    assert "<img" not in content
+    assert 'href="javascript' not in content
+    assert "\x1b" not in content
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in content
+    assert len(page.markdown) == 0
+    labels = [box.label for box in page.expander] + [box.label for box in page.button]
+    assert not [label for label in labels if "evil" in label or "$$" in label]
+
+
+def test_a_secret_is_on_the_page_of_nobody() -> None:
+    """What is shown of the log is redacted."""
+    page = diagnose(LOG.replace("step 100", "password=hunter2hunter2 step 100"))
+    assert "hunter2" not in html_of(page)
+    assert "redacted" in html_of(page)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [(VAGUE, "unknown"), ("epoch 1 done, accuracy 0.9", "no_timeout")]
+)
+def test_no_verdict_is_an_answer(service: Service, text: str, status: str) -> None:
+    """It says so first, then what to collect, before any cause."""
+    page = diagnose(text, lang="zh")
+    answer = service.diagnose_text(text, language="zh")
+    assert answer.status == status
+    words = words_of(page, "zh")
+    shown = text_of(page)
+    assert present(answer, service.knowledge.labels).verdict in shown
+    help_text = words("page.unknown_help" if status == "unknown" else "page.no_timeout_help")
+    assert help_text in shown
+    commands = [box.value for box in page.code]
+    assert [step.command for step in answer.next if step.command not in commands] == []
+    if answer.causes:
+        assert shown.index(words("heading.next")) < shown.index(words("heading.causes"))
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_an_example_is_one_press(service: Service, name: str) -> None:
+    """Each fills the box and is diagnosed; all name a cause first that fits their story."""
+    fits = {
+        "rank-out-of-memory.log": "rank-crash",
+        "rank-behind.log": "collective-mismatch",
+        "save-on-rank0.log": "checkpoint-io",
+        "ascend-link-setup.log": "network-config",
+        "words-only.txt": "collective-mismatch",
+    }
+    page = visit()
+    page.button(key=f"example_{name}").click().run()
+    text = (service.settings.data / "examples" / name).read_text(encoding="utf-8")
+    assert page.text_area(key="paste").value == text
+    answer = page.session_state[OUTCOME].answers["en"]
+    assert answer.causes[0].id == fits[name]
+    assert f"1. {answer.causes[0].title}" in text_of(page)
+
+
+def test_every_example_file_has_a_button(service: Service) -> None:
+    """Files and buttons are the same set."""
+    files = {path.name for path in (service.settings.data / "examples").iterdir()}
+    assert files == set(EXAMPLES)
+
+
+def test_a_kept_diagnosis_opens_by_its_link(service: Service) -> None:
+    """The link shows the stored answer in either language, with its time, without the log."""
+    page = diagnose(LOG)
+    page.button(key="keep").click().run()
+    identifier = one(page.query_params["d"])
+    assert any(box.value.endswith(f"?d={identifier}") for box in page.code)
+    for lang in ("zh", "en"):
+        opened = visit(lang=lang, d=identifier)
+        kept = opened.session_state[OUTCOME].kept
+        view = present(kept.answer(lang), service.knowledge.labels, language=lang)
+        assert view.verdict in text_of(opened)
+        assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", text_of(opened))
+        assert "tk-no" not in html_of(opened)
+
+
+def test_a_link_to_nothing_says_so() -> None:
+    """An unknown id gives a message and the form."""
+    page = visit(d="nothing-here")
+    assert "nothing-here" in text_of(page)
+    assert "tk-verdict" not in html_of(page)
+    assert page.text_area(key="paste").value in ("", None)
+
+
+def test_a_new_diagnosis_leaves_the_link(service: Service) -> None:
+    """After opening a link, what is pasted is answered, and the address no longer names the old."""
+    kept = keep(service, service.read_text(LOG))
+    page = visit(d=kept.id)
+    page.text_area(key="paste").input("OSError: [Errno 28] No space left on device\n" + LOG)
+    page.button(key="run").click().run()
+    assert "d" not in page.query_params
+    assert "No space left" in text_of(page)
+
+
+def test_feedback_reaches_the_store(service: Service) -> None:
+    """Right or wrong, the cause answered and the real one are kept; without a choice nothing is."""
+    page = diagnose(LOG)
+    words = words_of(page, "en")
+    before = len(read_feedback(service))
+    page.button(key="FormSubmitter:feedback-Send").click().run()
+    assert words("page.say_which") in text_of(page)
+    assert len(read_feedback(service)) == before
+    page.radio[0].set_value(words("page.wrong"))
+    page.selectbox(key="feedback_actual").set_value("memory-pressure")
+    page.button(key="FormSubmitter:feedback-Send").click().run()
+    assert words("page.thanks") in text_of(page)
+    last = read_feedback(service)[-1]
+    assert (last.feedback.verdict, last.feedback.actual, last.source) == (
+        "wrong",
+        "memory-pressure",
+        "web",
+    )
+    assert last.feedback.cause == page.session_state[OUTCOME].answers["en"].causes[0].id
+
+
+def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
+    """Adding stores the redacted log; cause and fix make it a confirmed entry that search finds."""
+    page = diagnose("token hf_abcdefghijklmnopqrstuvwxyz012345\n" + LOG)
+    words = words_of(page, "en")
+    page.button(key="add").click().run()
+    entry_id = page.session_state["added_entry"]
+    entry = service.entry(entry_id)
+    assert entry.kind == "incident"
+    assert "hf_abc" not in str(entry)
+    page.button(key=submit(page, "resolve")).click().run()
+    assert words("page.say_both") in text_of(page)
+    page.selectbox(key="resolve_cause").set_value("rank-crash")
+    page.text_area(key="resolve_fix").input("Halved the micro batch of rank zebrafish")
+    page.button(key=submit(page, "resolve")).click().run()
+    assert words("page.resolved") in text_of(page)
+    resolved = service.entry(entry_id)
+    assert (resolved.status, resolved.causes[0].id) == ("confirmed", "rank-crash")
+    found = service.search("micro batch of rank zebrafish")
+    assert entry_id in {hit.entry_id for hit in found.hits}
+
+
+def submit(page: AppTest, form: str) -> str:
+    """The key of a form's button."""
+    (key,) = [
+        box.key for box in page.button if box.key and box.key.startswith(f"FormSubmitter:{form}-")
+    ]
+    return str(key)
+
+
+def test_downloads_are_the_answer(service: Service) -> None:
+    """Both files stand beside the answer."""
+    page = diagnose(LOG)
+    labels = [element.proto.label for element in page.get("download_button")]
+    assert labels == ["Markdown", "JSON"]
+
+
+def test_a_version_that_is_none_is_told() -> None:
+    """A wrong torch version is named, with how to write it; the form stays."""
+    page = visit()
+    page.text_area(key="paste").input(LOG)
+    page.text_input(key="torch").input("newest")
+    page.button(key="run").click().run()
+    assert "'newest' is not a version" in text_of(page)
+    assert "tk-verdict" not in html_of(page)
+
+
+def test_an_unexpected_failure_is_short_and_logged(
+    monkeypatch: pytest.MonkeyPatch, logged: list[Any]
+) -> None:
+    """The page names the kind of failure and nothing of its content; the log has it."""
+
+    def broken() -> None:
+        raise RuntimeError("a path of the machine: /secret")
+
+    monkeypatch.setattr("app.web.diagnose.page", broken)
+    page = visit()
+    assert "RuntimeError" in text_of(page)
+    assert "/secret" not in text_of(page)
+    assert [line["event"] for line in logged if line["log_level"] == "error"] == ["page failed"]
+
+
+# --- files -------------------------------------------------------------------------------------
+
+Read = Callable[..., outcomes.Outcome]
+
+
+@pytest.fixture
+def read(service: Service) -> Read:
+    """Reads a paste and files as the page does."""
+
+    def go(text: str = "", **files: bytes) -> outcomes.Outcome:
+        uploads: list[Any] = [
+            (name.replace("__", "."), io.BytesIO(data)) for name, data in files.items()
+        ]
+        return outcomes.read(service, text=text, uploads=uploads, language="en")
+
+    return go
+
+
+def test_files_are_one_run(read: Read) -> None:
+    """Names tell ranks, compressed files are read, and the windows name the file."""
+    found = read(
+        rank0__log=WATCHDOG.format(rank=0).encode(),
+        rank3__log__gz=gzip.compress(b"ok\ntorch.OutOfMemoryError: CUDA out of memory.\n"),
+    )
+    first = found.answers["en"].incident.first_error
+    assert first is not None
+    assert (first.rank, first.line, first.file) == (3, 2, "rank3.log.gz")
+    marked = [
+        (window.file, line.number)
+        for window in found.windows
+        for line in window.lines
+        if line.mark == "error"
+    ]
+    assert marked == [("rank3.log.gz", 2)]
+    assert found.names == ("rank0.log", "rank3.log.gz")
+
+
+def test_one_file_answers_as_the_same_text_pasted(read: Read) -> None:
+    """Uploading and pasting are two ways to say the same."""
+    pasted, uploaded = read(LOG), read(job__log=LOG.encode())
+    one, other = pasted.answers["en"], uploaded.answers["en"]
+    assert [cause.id for cause in one.causes] == [cause.id for cause in other.causes]
+    assert [line for window in uploaded.windows for line in window.lines] == [
+        line for window in pasted.windows for line in window.lines
+    ]
+
+
+def test_too_much_is_sent_to_the_api() -> None:
+    """Beyond the limit the message has the command that takes any size."""
+    settings = Settings(max_body=1024)
+    outcomes.check_size("x" * 1000, [("a.log", io.BytesIO(b"y" * 24))], settings)
+    with pytest.raises(InputError, match=r"curl http://127\.0\.0\.1:8000/v1/diagnose"):
+        outcomes.check_size("x" * 1000, [("a.log", io.BytesIO(b"y" * 25))], settings)
+
+
+def test_a_binary_upload_is_refused_with_its_name(read: Read) -> None:
+    """The person learns which file is no log."""
+    with pytest.raises(InputError, match=r"photo\.png"):
+        read(photo__png=b"\x89PNG\r\n\x1a\n" + b"\0" * 64)

@@ -1,0 +1,109 @@
+"""What tests of the chat share: the real service, and an engine over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kb.bootstrap import open_service
+from kb.chat import Chat
+from kb.chat.types import Reply, Statement
+from kb.service import Service
+from kb.settings import Settings
+
+UNCITED = ("note", "hint")  # roles of statements about the conversation itself
+
+OOM_LOG = """\
+[rank2]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 336.00 MiB.
+[rank0]:[E ProcessGroupNCCL.cpp:563] [Rank 0] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=25165824, NumelOut=25165824, \
+Timeout(ms)=600000) ran for 600068 milliseconds before timing out.
+"""
+TIMEOUT_LOG = """\
+[rank0]:[E ProcessGroupNCCL.cpp:563] [Rank 0] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=25165824, NumelOut=25165824, \
+Timeout(ms)=600000) ran for 600068 milliseconds before timing out.
+[rank1]:[E ProcessGroupNCCL.cpp:563] [Rank 1] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=812, OpType=ALLREDUCE, NumelIn=25165824, NumelOut=25165824, \
+Timeout(ms)=600000) ran for 600112 milliseconds before timing out.
+"""
+
+
+def uncited(reply: Reply) -> list[Statement]:
+    """Statements of a reply that claim something and rest on nothing."""
+    return [
+        statement
+        for statement in reply.statements
+        if statement.role not in UNCITED
+        and not any(
+            citation.id or citation.quote or citation.url for citation in statement.citations
+        )
+    ]
+
+
+class CheckedChat(Chat):
+    """A chat that refuses to give a reply with an uncited claim: every test checks it so."""
+
+    def say(self, message: str, **options: object) -> Reply:  # type: ignore[override]
+        """Answer, and check the reply."""
+        reply = super().say(message, **options)  # type: ignore[arg-type]
+        missing = uncited(reply)
+        if missing:
+            pytest.fail(f"uncited in the answer to {message[:80]!r}: {missing}")
+        return reply
+
+
+@dataclass
+class Clock:
+    """Time that passes when told to."""
+
+    now_s: float = 1_750_000_000.0
+    started_s: float = field(default=1_750_000_000.0)
+
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        return self.now_s
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The real service over the shipped data."""
+    opened = open_service(Settings(home=tmp_path_factory.mktemp("chat-home")))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def home(service: Service) -> Path:
+    """The state folder of `service`."""
+    return service.settings.home
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture
+def chat(service: Service, clock: Clock) -> CheckedChat:
+    """A chat without a language model; every reply is checked for uncited claims."""
+    return CheckedChat(service, clock=clock)
+
+
+@pytest.fixture
+def talk(chat: CheckedChat) -> Callable[..., list[Reply]]:
+    """Says several messages in one conversation and gives all replies."""
+
+    def run(*messages: str) -> list[Reply]:
+        replies: list[Reply] = []
+        conversation = ""
+        for message in messages:
+            replies.append(chat.say(message, conversation=conversation))
+            conversation = replies[-1].conversation
+        return replies
+
+    return run

@@ -1,0 +1,96 @@
+"""The phrasebook: every example means what its entry says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.chat.phrases import Matcher, Phrasebook, Phrases, Saying, load_phrases
+from kb.errors import DataError
+from kb.knowledge import read_yaml
+from kb.service import Service
+from kb.settings import shipped_data
+
+BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
+ENTRIES = [*BOOK.intents, *BOOK.topics, *BOOK.places, *BOOK.ordinals, BOOK.field, BOOK.orders]
+
+
+def name_of(entry: object) -> str:
+    """An entry's id for the test's name."""
+    return str(getattr(entry, "id", getattr(entry, "number", "words")))
+
+
+@pytest.fixture(scope="module")
+def phrases() -> Phrases:
+    """The shipped phrasebook."""
+    return Phrases(BOOK)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
+def test_examples_match_and_counterexamples_do_not(entry: object) -> None:
+    """The patterns of an entry match all of `examples` and none of `no_match`."""
+    matcher = Matcher([("it", entry.patterns)])  # type: ignore[attr-defined]
+    assert [text for text in entry.examples if not matcher.match(text)] == []  # type: ignore[attr-defined]
+    assert [text for text in entry.no_match if matcher.match(text)] == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("saying", BOOK.intents, ids=name_of)
+def test_the_first_saying_that_matches_has_the_intent(saying: Saying, phrases: Phrases) -> None:
+    """No entry further up takes an example of another intent away."""
+    for example in saying.examples:
+        first = next(
+            other
+            for other in phrases.sayings(example)
+            if not other.needs or other.needs == saying.needs
+        )
+        assert first.intent == saying.intent, example
+
+
+def test_ids_are_unique() -> None:
+    """An id names one entry of its list."""
+    for entries in (BOOK.intents, BOOK.topics, BOOK.places):
+        ids = [entry.id for entry in entries]  # type: ignore[attr-defined]
+        assert sorted(set(ids)) == sorted(ids)
+
+
+def test_every_cause_has_words(service: Service, phrases: Phrases) -> None:
+    """Each cause but `unknown` is named by its own id, alone and first."""
+    for cause in service.causes():
+        if cause.id != "unknown":
+            assert phrases.causes(f"why not {cause.id}?")[0] == cause.id
+
+
+def test_a_single_cause_is_meant_before_a_wider_word(phrases: Phrases) -> None:
+    """“network fault” means the fault; “network” alone leaves both open."""
+    assert phrases.causes("is it a network fault?")[0] == "network-fault"
+    assert set(phrases.causes("why not the network?")) == {"network-config", "network-fault"}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("the second one", 2), ("第三个", 3), ("2", 2), ("step 2000", 0), ("", 0)]
+)
+def test_ordinals(phrases: Phrases, text: str, number: int) -> None:
+    """A place in a list is read, other numbers are not."""
+    assert phrases.ordinal(text) == number
+
+
+def test_a_pattern_that_is_not_linear_is_refused() -> None:
+    """RE2 has no look-around: a pattern with one names its entry and file."""
+    with pytest.raises(DataError, match=r"chat\.yaml: greeting"):
+        Matcher([("greeting", ["(?=hello)"])])
+
+
+def test_a_topic_with_an_unknown_cause_is_refused(service: Service, tmp_path: Path) -> None:
+    """A cause id nobody knows is an error at start, not a wrong answer later."""
+    text = (shipped_data() / "chat.yaml").read_text(encoding="utf-8")
+    text = text.replace("causes: [shm-limits]", "causes: [shm-limit]")
+    (tmp_path / "chat.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="shm-limit"):
+        load_phrases(tmp_path, service.knowledge)
+
+
+def test_hostile_text_takes_linear_time(phrases: Phrases) -> None:
+    """A long text of half matches is read without an error and means nothing."""
+    assert phrases.sayings("why " + "not " * 100_000 + "\x00\ud800") != ()
+    assert phrases.sayings("a" * 1_000_000) == ()

@@ -1,0 +1,206 @@
+"""Buttons, the menu, the form and the shortcut: each does its work once, in the shared store."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.contribute import read_feedback
+from kb.kept import kept
+from kb.service import Service
+from tests.slack import samples
+from tests.slack.calls import strings
+from tests.slack.fake_slack import FakeSlack
+from tests.slack.office import answered, finished
+from tests.slack.people import find_element
+from tests.slack.workspace import Channel, Message, Workspace
+
+
+@pytest.fixture
+def answer(slack: FakeSlack, channel: Channel) -> Message:
+    """A diagnosis in a channel."""
+    return answered(slack, channel, slack.say(channel, samples.english_log(), mention=True))
+
+
+def text_of(message: Message) -> str:
+    """All strings of a message's blocks."""
+    return "\n".join(strings(message.blocks))
+
+
+def press(
+    slack: FakeSlack,
+    channel: Channel,
+    message: Message,
+    action: str,
+    *,
+    user: str = "ann",
+    choice: str | None = None,
+) -> Message:
+    """Press something and give the message that comes of it."""
+    number = len(slack.answers(channel)) + 1
+    delivery = slack.click(channel, message, action, user=user, choice=choice)
+    made = slack.answer(channel, number=number)
+    slack.until(lambda: delivery.acked, what="acknowledgement")
+    assert (delivery.took_s or 9.0) < 3
+    return made
+
+
+def test_this_was_it_is_kept_as_feedback(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """One press, one entry in the store the page reads, about the kept diagnosis."""
+    before = len(read_feedback(web))
+    thanks = press(slack, channel, answer, "right", user="ben")
+    assert thanks.ephemeral_for == slack.add_user(channel, "ben").id
+    new = read_feedback(web)[before:]
+    assert [(item.feedback.verdict, item.feedback.cause, item.source) for item in new] == [
+        ("right", "rank-crash", "slack")
+    ]
+    saved = kept(web, new[0].feedback.diagnosis)
+    assert saved.en.causes[0].id == "rank-crash"
+
+
+def test_not_it_asks_for_the_cause_and_keeps_it(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """The menu lists every cause; the one chosen is what it was."""
+    before = len(read_feedback(web))
+    question = press(slack, channel, answer, "wrong")
+    menu, _ = find_element(question, "actual")
+    offered = {option["value"] for option in menu["options"]}
+    assert offered == {cause.id for cause in web.causes()} | {"unknown"}
+    press(slack, channel, question, "actual", choice="network-config")
+    new = read_feedback(web)[before:]
+    assert [(item.feedback.verdict, item.feedback.actual) for item in new] == [
+        ("wrong", "network-config")
+    ]
+
+
+def test_a_second_press_of_the_same_person_is_no_second_vote(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """Two people make two votes; a delivery that comes twice makes one."""
+    before = len(read_feedback(web))
+    press(slack, channel, answer, "right", user="ann")
+    delivery = slack.click(channel, answer, "right", user="ben")
+    slack.until(lambda: len(read_feedback(web)) == before + 2, what="feedback")
+    slack.send("interactive", delivery.payload)
+    press(slack, channel, answer, "fixes")
+    assert len(read_feedback(web)) == before + 2
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_fixes_are_all_shown(
+    slack: FakeSlack, channel: Channel, reference: Service, language: str
+) -> None:
+    """The fixes of the leading cause come into the thread, in the language of the answer."""
+    log = samples.english_log() if language == "en" else samples.chinese_log()
+    asked = slack.say(channel, log, mention=True)
+    answer = answered(slack, channel, asked)
+    shown = press(slack, channel, answer, "fixes")
+    lead = reference.diagnose_text(log).causes[0]
+    assert shown.root == asked.ts
+    assert shown.ephemeral_for == ""
+    for fix in lead.fixes:
+        assert fix.title in text_of(shown)
+    for command in lead.fixes[0].commands[:3]:
+        assert command.splitlines()[0] in text_of(shown)
+
+
+def test_more_cases_are_shown(
+    slack: FakeSlack, channel: Channel, answer: Message, reference: Service
+) -> None:
+    """The button shows the similar cases in the service's order."""
+    shown = text_of(press(slack, channel, answer, "cases"))
+    cases = reference.diagnose_text(samples.english_log()).cases
+    places = [shown.find(case.id) for case in cases[:8]]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_the_next_check_can_be_answered_with_a_button(slack: FakeSlack, channel: Channel) -> None:
+    """An undecided log leads to a question; its answer moves the incident on, in the thread."""
+    asked = slack.say(channel, samples.undecided_log(), mention=True)
+    answer = answered(slack, channel, asked)
+    question = press(slack, channel, answer, "next_check")
+    assert question.root == asked.ts
+    actions = [
+        element["action_id"]
+        for block in question.blocks
+        for element in block.get("elements", ())
+        if str(element.get("action_id", "")).startswith("answer_")
+    ]
+    assert actions[:2] == ["answer_1", "answer_2"]
+    reply = press(slack, channel, question, "answer_1")
+    assert reply.root == asked.ts
+    assert text_of(reply) != text_of(question)
+
+
+def form(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, answer: Message
+) -> dict[str, object]:
+    """The form behind "add as incident"."""
+    before = len(alpha.views)
+    slack.click(channel, answer, "incident")
+    return slack.view(alpha, after=before)
+
+
+def test_an_incident_is_kept_with_its_resolution(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, answer: Message, web: Service
+) -> None:
+    """Cause and fix of the form stand in the entry the page shows, which is found from then on."""
+    view = form(slack, alpha, channel, answer)
+    before = set(web.store.ids())
+    number = len(slack.answers(channel)) + 1
+    fix = "Halved the micro batch on the evaluation step of the zanzibar cluster."
+    values = {"cause": "rank-crash", "fix": fix}
+    delivery = slack.submit(alpha, view, values, user="ann")
+    said = slack.answer(channel, number=number)
+    assert delivery.acked
+    (entry_id,) = set(web.store.ids()) - before
+    entry = web.entry(entry_id)
+    assert entry_id in text_of(said)
+    assert (entry.kind, entry.resolved, entry.causes[0].id) == ("incident", True, "rank-crash")
+    assert entry.fixes[0].title.en == fix
+
+
+def test_an_incident_may_stay_open(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, web: Service
+) -> None:
+    """Without a cause the log is kept as an open incident, its secrets hidden."""
+    log = samples.hostile_log().replace("step 3180", "step 41804180")
+    answer = answered(slack, channel, slack.say(channel, log, mention=True))
+    view = form(slack, alpha, channel, answer)
+    before = set(web.store.ids())
+    number = len(slack.answers(channel)) + 1
+    slack.submit(alpha, view, {}, user="ann")
+    slack.answer(channel, number=number)
+    (entry_id,) = set(web.store.ids()) - before
+    entry = web.entry(entry_id)
+    assert entry.resolved is False
+    text = "\n".join(section.text for section in entry.sections)
+    assert "OutOfMemoryError" in text
+    assert not [secret for secret in samples.SECRETS if secret in text]
+
+
+def test_the_shortcut_diagnoses_somebody_elses_message(
+    slack: FakeSlack, channel: Channel, reference: Service
+) -> None:
+    """The entry of a message's menu answers in that message's thread."""
+    message = slack.say(channel, samples.chinese_log(), user="ben")
+    delivery = slack.message_shortcut(channel, message, "diagnose_message", user="ann")
+    finished(slack, message)
+    (answer,) = slack.answers(channel, message)
+    assert reference.diagnose_text(samples.chinese_log()).causes[0].title in text_of(answer)
+    assert delivery.acked
+
+
+def test_a_button_of_a_lost_diagnosis_says_so(
+    slack: FakeSlack, channel: Channel, answer: Message
+) -> None:
+    """A button whose diagnosis is gone, or whose value is none of ours, gets a sentence."""
+    element, _ = find_element(answer, "fixes")
+    for value in ('{"kept":"gone","language":"en"}', "{}", "not json"):
+        element["value"] = value
+        told = press(slack, channel, answer, "fixes")
+        assert told.ephemeral_for == slack.add_user(channel, "ann").id
+        assert told.text

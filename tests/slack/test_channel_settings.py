@@ -1,0 +1,80 @@
+"""What a channel may set: auto-diagnose, quiet, ephemeral; off until somebody turns it on."""
+
+from __future__ import annotations
+
+from tests.slack import samples
+from tests.slack.calls import strings
+from tests.slack.fake_slack import FakeSlack
+from tests.slack.office import answered, finished
+from tests.slack.workspace import Channel, Message
+
+
+def set_up(slack: FakeSlack, channel: Channel, *settings: str) -> None:
+    """Change settings of a channel, one command each."""
+    for setting in settings:
+        number = len(slack.answers(channel)) + 1
+        slack.slash(channel, f"settings {setting}")
+        slack.answer(channel, number=number)
+
+
+def nothing_said_of(slack: FakeSlack, channel: Channel, *messages: Message) -> None:
+    """None of the messages was answered, though a later one was."""
+    marker = slack.say(channel, "help", mention=True)
+    finished(slack, marker)
+    for message in messages:
+        assert slack.answers(channel, message) == []
+        assert message.reacted == []
+
+
+def test_logs_nobody_asked_about_are_left_alone(slack: FakeSlack, channel: Channel) -> None:
+    """By default the bot says nothing to a log in a channel."""
+    nothing_said_of(slack, channel, slack.say(channel, samples.english_log()))
+
+
+def test_auto_diagnose_answers_logs_and_nothing_else(slack: FakeSlack, channel: Channel) -> None:
+    """Turned on, a timeout gets one answer in its thread; talk and other logs get none."""
+    set_up(slack, channel, "auto on")
+    talk = slack.say(channel, "lunch?")
+    about = slack.say(channel, "the build takes a while today, did anyone change the image")
+    log = slack.say(channel, samples.english_log())
+    answer = slack.answer(channel, log)
+    slack.until(lambda: answer.blocks, what="blocks")
+    assert "rank-crash" in "\n".join(strings(answer.blocks))
+    nothing_said_of(slack, channel, talk, about)
+    assert len(slack.answers(channel, log)) == 1
+
+
+def test_auto_diagnose_is_of_one_channel(slack: FakeSlack, channel: Channel) -> None:
+    """Turning it on here does not turn it on there."""
+    set_up(slack, channel, "auto on")
+    other = slack.team_of(channel).add_channel("other")
+    nothing_said_of(slack, other, slack.say(other, samples.english_log()))
+
+
+def test_a_quiet_channel_hears_only_what_is_known(slack: FakeSlack, channel: Channel) -> None:
+    """Quiet: an undecided log gets a mark and no message, a decided one its answer."""
+    set_up(slack, channel, "quiet on")
+    unsure = slack.say(channel, samples.undecided_log(), mention=True)
+    assert finished(slack, unsure) == "grey_question"
+    assert slack.answers(channel, unsure) == []
+    sure = slack.say(channel, samples.english_log(), mention=True)
+    assert "rank-crash" in "\n".join(strings(answered(slack, channel, sure).blocks))
+
+
+def test_ephemeral_answers_are_for_the_person_who_asked(slack: FakeSlack, channel: Channel) -> None:
+    """Ephemeral: only the one who asked sees the answer, and nothing else is posted."""
+    set_up(slack, channel, "ephemeral on")
+    asked = slack.say(channel, samples.english_log(), mention=True, user="ben")
+    finished(slack, asked)
+    said = slack.answers(channel, asked)
+    assert [message.ephemeral_for for message in said] == [slack.add_user(channel, "ben").id]
+    assert "rank-crash" in "\n".join(strings(said[0].blocks))
+
+
+def test_settings_outlive_a_language(slack: FakeSlack, channel: Channel) -> None:
+    """A set language holds for mentions too, whatever the log speaks."""
+    set_up(slack, channel, "language zh")
+    asked = slack.say(channel, samples.english_log(), mention=True)
+    shown = "\n".join(strings(answered(slack, channel, asked).blocks))
+    assert "rank-crash" in shown
+    assert any("\u4e00" <= char <= "\u9fff" for char in shown)
