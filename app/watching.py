@@ -62,7 +62,7 @@ class Record:
     """
 
     def __init__(self, whole: BinaryIO | None = None) -> None:
-        """Keep it in memory; `whole` gets everything as well."""
+        """Keep it in memory; `whole`, an unbuffered file, gets everything as well."""
         self._lock = threading.Lock()
         self._whole = whole
         self._head = bytearray()
@@ -93,10 +93,7 @@ class Record:
 
     def _write(self, data: bytes) -> None:
         if self._whole is not None and not self.failure:
-            try:
-                self._whole.write(data)
-            except OSError as error:  # a full disk must not stop the command
-                self.failure = f"the log is not whole: {error.strerror or error}"
+            self._log(self._whole, data)
         if len(self._head) < HEAD_BYTES:
             self._head += data
             return
@@ -110,6 +107,15 @@ class Record:
             gone = len(self._tail.popleft())
             self._tail_bytes -= gone
             self._left_out += gone
+
+    def _log(self, whole: BinaryIO, data: bytes) -> None:
+        """Write all of `data`; a full disk must not stop the command."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[whole.write(rest) :]
+        except OSError as error:
+            self.failure = f"the log is not whole: {error.strerror or error}"
 
     def save(self, path: Path) -> None:
         """Write the record so far as one file; a line says what was left out of the middle."""

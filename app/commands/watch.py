@@ -82,7 +82,7 @@ def command(
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("wb")
+        return path.open("wb", buffering=0)  # read while it grows; nothing left to fail at the end
     except OSError as error:
         raise click.UsageError(f"--log {path}: {error.strerror}") from error
 

@@ -53,6 +53,9 @@ def command(context: click.Context, host: str | None, port: int | None, allow_re
         pass  # builds what is missing now and says so, not at the first visitor's expense
     if allow_remote:
         note("the page has no login: whoever reaches it can read and add what is in it")
+    from app.observe import configure_logging
+
+    configure_logging(settings.log_level)
     flags = options(settings)
     bootstrap.load_config_options(flag_options=flags)
     _warm()

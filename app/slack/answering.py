@@ -15,7 +15,7 @@ from slack_sdk.errors import SlackApiError
 
 from app.labels import Words
 from app.slack import files, kit, lookup_blocks
-from app.slack.desk import Answer, Desk
+from app.slack.desk import Answer
 from app.slack.incoming import message_files, message_text, slack_file
 from app.slack.types import Ask, ChannelSettings, Message, Place, SlackFile, conversation_id
 from app.slack.voice import Voice
@@ -23,10 +23,8 @@ from app.slack.workspaces import reason
 from kb.errors import InputError, KBError
 
 if TYPE_CHECKING:
-    from app.slack.counters import Counters
-    from app.slack.pool import Pool
-    from app.slack.workspaces import Workspace, Workspaces
-    from kb.settings import Settings
+    from app.slack.office import Office
+    from app.slack.workspaces import Workspace
 
 ID_BYTES = 9  # of a conversation without a thread: an answer for one person's eyes
 EYES = "eyes"
@@ -41,73 +39,69 @@ SHY = ("mention", "thread", "auto")  # the origins a quiet channel may leave una
 class Answerer:
     """Answers asks of every workspace."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        workspaces: Workspaces,
-        pool: Pool,
-        settings: Settings,
-        counters: Counters,
-    ) -> None:
-        self._desk = desk
-        self._workspaces = workspaces
-        self._pool = pool
-        self._files_host = settings.slack_files_host
-        self._max_file = settings.slack_max_file
-        self._counters = counters
-        self._log = structlog.get_logger()
+    def __init__(self, office: Office) -> None:
+        self._office = office
 
     async def answer(self, ask: Ask, *, keys: tuple[str, ...]) -> None:
         """Answer once: a repeated delivery of the same keys is dropped."""
         started = time.perf_counter()
-        workspace = self._workspaces.find(ask.team)
+        desk, pool, counters = self._office.desk, self._office.pool, self._office.counters
+        workspace = self._office.workspaces.find(ask.team)
         if workspace is None:
             return
-        channel = await self._pool.quick(lambda: self._desk.channel(ask.team, ask.channel))
-        if ask.origin == "thread" and not await self._knows(ask):
+        channel = await pool.quick(lambda: desk.channel(ask.team, ask.channel))
+        if ask.origin == "thread" and not await _knows(self._office, ask):
             ask = replace(ask, origin="auto")
-        if ask.origin == "auto" and not (channel.auto and await self._looks_like_timeout(ask)):
+        if ask.origin == "auto" and not (
+            channel.auto and await _looks_like_timeout(self._office, ask)
+        ):
             return
-        if not await self._pool.quick(lambda: self._desk.first_time(*keys)):
-            self._counters.repeated.inc()
+        if not await pool.quick(lambda: desk.first_time(*keys)):
+            counters.repeated.inc()
             return
-        self._counters.asked.labels(ask.origin).inc()
-        await _Turn(self, ask, workspace, channel).take()
-        self._counters.seconds.labels(ask.origin).observe(time.perf_counter() - started)
+        counters.asked.labels(ask.origin).inc()
+        await _Turn(self._office, ask, workspace, channel).take()
+        counters.seconds.labels(ask.origin).observe(time.perf_counter() - started)
 
-    async def _knows(self, ask: Ask) -> bool:
-        return await self._pool.quick(lambda: self._desk.knows(ask.conversation))
 
-    async def _looks_like_timeout(self, ask: Ask) -> bool:
-        """Whether a message nobody addressed to the bot is worth reading after all."""
-        if files.readable(ask.files)[0]:
-            return True
-        if not ask.text.strip():
-            return False
-        return await self._pool.compute(lambda: self._desk.looks_like_timeout(ask.text))
+async def _knows(office: Office, ask: Ask) -> bool:
+    """Whether the bot has a conversation where that was asked."""
+    return await office.pool.quick(lambda: office.desk.knows(ask.conversation))
+
+
+async def _looks_like_timeout(office: Office, ask: Ask) -> bool:
+    """Whether a message nobody addressed to the bot is worth reading after all."""
+    if files.readable(ask.files)[0]:
+        return True
+    if not ask.text.strip():
+        return False
+    return await office.pool.compute(lambda: office.desk.looks_like_timeout(ask.text))
 
 
 class _Turn:
     """One ask being answered."""
 
     def __init__(
-        self, office: Answerer, ask: Ask, workspace: Workspace, channel: ChannelSettings
+        self, office: Office, ask: Ask, workspace: Workspace, channel: ChannelSettings
     ) -> None:
         self._office = office
-        self._desk = office._desk
-        self._pool = office._pool
+        self._desk = office.desk
+        self._pool = office.pool
+        self._counters = office.counters
+        self._log = structlog.get_logger()
         self._ask = ask
         self._workspace = workspace
         self._channel = channel
         self._words: Words = self._desk.words(self._desk.language(ask.text, channel))
         only_for = ask.user if channel.ephemeral and ask.origin != "direct" else ""
         self._voice = Voice(
-            office._workspaces,
+            office.workspaces,
             workspace,
             Place(
                 team=ask.team,
                 channel=ask.channel,
-                thread=ask.root,
+                # Slack shows what is for one person in a thread only where the thread has begun.
+                thread=ask.thread if only_for else ask.root,
                 only_for=only_for,
                 response_url=ask.response_url,
             ),
@@ -124,14 +118,14 @@ class _Turn:
                 return
             await self._finish(answer, ts)
         except KBError as error:
-            self._office._counters.failed.labels(error.code).inc()
-            self._office._log.warning("slack answer failed", code=error.code, what=error.what)
+            self._counters.failed.labels(error.code).inc()
+            self._log.warning("slack answer failed", code=error.code, what=error.what)
             if error.code == "slack":  # it takes no message now; a mark it may take
                 await self._react(FAILED)
             else:
                 await self._fail(lookup_blocks.trouble(error, self._words), ts)
         except Exception as error:
-            self._office._counters.failed.labels(type(error).__name__).inc()
+            self._counters.failed.labels(type(error).__name__).inc()
             await self._fail(lookup_blocks.notice(self._words("slack.failed")), ts)
             raise
 
@@ -163,14 +157,14 @@ class _Turn:
     async def _finish(self, answer: Answer, ts: str) -> None:
         ask = self._ask
         if self._channel.quiet and not answer.sure and ask.origin in SHY:
-            self._office._counters.answered.labels("silent").inc()
+            self._counters.answered.labels("silent").inc()
             if ask.origin == "auto":
                 await self._pool.quick(lambda: self._desk.forget(ask.conversation))
             else:
                 await self._react(UNSURE)
             return
         await self._voice.edit(ts, answer.message)
-        self._office._counters.answered.labels(answer.status or "reply").inc()
+        self._counters.answered.labels(answer.status or "reply").inc()
         await self._react(DONE)
 
     async def _find_answer(self, ts: str) -> Answer | None:
@@ -178,7 +172,7 @@ class _Turn:
         ask = await self._with_parent()
         logs, others = files.readable(ask.files)
         conversation = self._conversation(ts)
-        language = self._channel.language or None
+        language = self._desk.wanted(self._channel)
         if logs:
             answer = await self._read_files(ask, logs, conversation)
             return answer and _with_note(answer, others, self._words)
@@ -206,16 +200,16 @@ class _Turn:
         ask = self._ask
         if ask.origin != "mention" or ask.files or ask.thread in ("", ask.ts):
             return ask
-        if await self._pool.quick(lambda: self._desk.knows(ask.conversation)):
+        if await _knows(self._office, ask):
             return ask if ask.text.strip() else replace(ask, text=self._words("slack.say_next"))
-        if await self._office._looks_like_timeout(ask):
+        if await _looks_like_timeout(self._office, ask):
             return ask  # it brings a log of its own
         try:
             told = await self._workspace.client.conversations_replies(
                 channel=ask.channel, ts=ask.thread, limit=1, inclusive=True
             )
         except SlackApiError as error:
-            self._office._log.info("slack thread not read", error=reason(error))
+            self._log.info("slack thread not read", error=reason(error))
             return ask
         parent: dict[str, Any] = next(iter(told.get("messages") or []), {})
         # The log first: its lines count from its own first line.
@@ -225,11 +219,11 @@ class _Turn:
     async def _read_files(
         self, ask: Ask, logs: tuple[SlackFile, ...], conversation: str
     ) -> Answer | None:
-        language = self._channel.language or None
+        language = self._desk.wanted(self._channel)
         with tempfile.TemporaryDirectory(prefix="timeout-kb-slack-") as name:
             folder = Path(name)
             paths = [await self._download(file, folder, number) for number, file in enumerate(logs)]
-            limit = self._office._max_file
+            limit = self._office.settings.slack_max_file
 
             def work() -> Answer | None:
                 return self._desk.read(
@@ -255,12 +249,12 @@ class _Turn:
             file = slack_file(told.get("file") or {})
         client = self._workspace.client
         access = files.FileAccess(
-            host=self._office._files_host,
-            max_bytes=self._office._max_file,
+            host=self._office.settings.slack_files_host,
+            max_bytes=self._office.settings.slack_max_file,
             token=str(client.token),
             proxy=client.proxy,
         )
-        session = self._office._workspaces.session
+        session = self._office.workspaces.session
         return await files.download(session, file, access, folder=folder, number=number)
 
 

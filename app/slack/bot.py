@@ -18,6 +18,7 @@ from app.slack.commands import Command, Lookups, parse
 from app.slack.counters import new_counters
 from app.slack.desk import Desk
 from app.slack.logs import slack_logger
+from app.slack.office import Office
 from app.slack.pool import Compute, Pool
 from app.slack.types import Ask, Place
 from app.slack.voice import Voice
@@ -60,10 +61,16 @@ class Bot:
         self.pool = Pool(threads, compute=compute)
         self._desk = Desk(service, chat)
         self._lookups = Lookups(self._desk)
-        counters = new_counters(registry)
-        self._counters = counters
-        self._answerer = Answerer(self._desk, self.workspaces, self.pool, settings, counters)
-        self._clicks = Clicks(self._desk, self.workspaces, self.pool, counters)
+        self._counters = new_counters(registry)
+        office = Office(
+            desk=self._desk,
+            workspaces=self.workspaces,
+            pool=self.pool,
+            counters=self._counters,
+            settings=settings,
+        )
+        self._answerer = Answerer(office)
+        self._clicks = Clicks(office)
         workspaces = self.workspaces
 
         async def authorize(enterprise_id: str | None, team_id: str | None) -> Any:  # noqa: ANN401
@@ -146,16 +153,15 @@ class Bot:
         )
         # One message may come as two events (a mention, a message) with ids of their own.
         keys = (f"event:{body.get('event_id')}", f"message:{team}:{channel}:{ask.ts}")
-        if self.pool.full:
-            await self._busy(Place(team=team, channel=channel, thread=ask.root), ask)
-            return
-        self.pool.start(lambda: self._answerer.answer(ask, keys=keys))
+        if not self.pool.start(lambda: self._answerer.answer(ask, keys=keys)):
+            await self._busy(ask)
 
-    async def _busy(self, place: Place, ask: Ask) -> None:
-        """Too much to do: say so, once a message, unless nobody asked."""
+    async def _busy(self, ask: Ask) -> None:
+        """Too much to do: a mark on the message says so, unless nobody asked."""
         self._counters.failed.labels("busy").inc()
-        workspace = self.workspaces.find(place.team)
+        workspace = self.workspaces.find(ask.team)
         if workspace is not None and ask.origin not in ("auto", "thread"):
+            place = Place(team=ask.team, channel=ask.channel)
             await Voice(self.workspaces, workspace, place).react(ask.ts, "hourglass")
 
     # --- interactions: acknowledged first --------------------------------------------------------
@@ -216,7 +222,8 @@ class Bot:
             response_url=str(body.get("response_url") or ""),
         )
         key = f"shortcut:{ask.team}:{body.get('trigger_id')}"
-        self.pool.start(lambda: self._answerer.answer(ask, keys=(key,)))
+        if not self.pool.start(lambda: self._answerer.answer(ask, keys=(key,))):
+            await self._busy(ask)
 
     async def _on_click(self, ack: Any, body: dict[str, Any]) -> None:  # noqa: ANN401
         await ack()

@@ -11,7 +11,6 @@ import structlog
 from slack_sdk.errors import SlackApiError
 
 from app.slack import forms, lookup_blocks
-from app.slack.desk import Desk
 from app.slack.handles import unpack
 from app.slack.types import Handle, Message, Place, conversation_id
 from app.slack.voice import Voice
@@ -20,21 +19,25 @@ from kb.errors import InputError, KBError
 from kb.types import Language
 
 if TYPE_CHECKING:
-    from app.slack.counters import Counters
-    from app.slack.pool import Pool
-    from app.slack.workspaces import Workspace, Workspaces
+    from app.slack.office import Office
+    from app.slack.workspaces import Workspace
 
 ANSWER = "answer_"  # action of an option of a question, its number behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Click:
-    """A click on something of an answer: who, where, on what, with which value."""
+    """A click on something of an answer: who, where, on what, with which value.
+
+    `place` is where an answer for all goes, `within` the thread the clicked message stands in,
+    empty for the channel itself. `alone` if only the person saw that message.
+    """
 
     action: str
     value: str
     chosen: str
     place: Place
+    within: str
     user: str
     trigger: str
     alone: bool
@@ -47,6 +50,11 @@ class Click:
             InputError: the value is none of ours.
         """
         return unpack(self.value)
+
+    @property
+    def private(self) -> Place:
+        """Where an answer for the person alone goes: Slack shows it in a begun thread only."""
+        return replace(self.place, only_for=self.user, thread=self.within)
 
     @property
     def language(self) -> Language:
@@ -74,10 +82,10 @@ def click_of(body: dict[str, Any]) -> tuple[Click, str]:
     channel = (body.get("channel") or {}).get("id") or container.get("channel_id") or ""
     ts = message.get("ts") or container.get("message_ts") or ""
     alone = bool(container.get("is_ephemeral"))
-    thread = message.get("thread_ts") or container.get("thread_ts") or ""
+    within = message.get("thread_ts") or container.get("thread_ts") or ""
     # A direct message needs no thread; elsewhere what a click brings belongs under its message.
-    if not thread and not alone and not str(channel).startswith("D"):
-        thread = ts
+    direct = str(channel).startswith("D")
+    thread = within or ("" if alone or direct else ts)
     user = str((body.get("user") or {}).get("id") or "")
     chosen = action.get("selected_option") or {}
     click = Click(
@@ -91,6 +99,7 @@ def click_of(body: dict[str, Any]) -> tuple[Click, str]:
             thread=str(thread),
             response_url=str(body.get("response_url") or ""),
         ),
+        within=str(within),
         user=user,
         trigger=str(body.get("trigger_id") or ""),
         alone=alone,
@@ -101,11 +110,11 @@ def click_of(body: dict[str, Any]) -> tuple[Click, str]:
 class Clicks:
     """Answers clicks of every workspace."""
 
-    def __init__(self, desk: Desk, workspaces: Workspaces, pool: Pool, counters: Counters) -> None:
-        self._desk = desk
-        self._workspaces = workspaces
-        self._pool = pool
-        self._counters = counters
+    def __init__(self, office: Office) -> None:
+        desk = self._desk = office.desk
+        self._workspaces = office.workspaces
+        self._pool = office.pool
+        self._counters = office.counters
         self._log = structlog.get_logger()
         self._actions: dict[str, Callable[[Click], Message]] = {
             "right": lambda click: desk.right(click.handle, user=click.user),
@@ -126,7 +135,7 @@ class Clicks:
             return
         self._counters.asked.labels("click").inc()
         alone = click.alone or click.action in ("right", "wrong", "actual")
-        place = replace(click.place, only_for=click.user if alone else "")
+        place = click.private if alone else click.place
         work = self._actions.get(click.action)
         if click.action.startswith(ANSWER):
             work = self._answer
@@ -134,7 +143,11 @@ class Clicks:
             return
         chosen = work
         await self._told(
-            workspace, place, lambda: chosen(click), user=click.user, language=click.language
+            workspace,
+            place,
+            lambda: chosen(click),
+            private=click.private,
+            language=click.language,
         )
 
     async def _told(
@@ -143,7 +156,7 @@ class Clicks:
         place: Place,
         work: Callable[[], Message],
         *,
-        user: str,
+        private: Place,
         language: Language,
     ) -> None:
         """Do the work and say what comes of it; a failure is told to the person alone."""
@@ -153,7 +166,7 @@ class Clicks:
             self._counters.failed.labels(error.code).inc()
             self._log.warning("slack click failed", code=error.code, what=error.what)
             message = lookup_blocks.trouble(error, self._desk.words(language))
-            place = replace(place, only_for=user)
+            place = private
         await Voice(self._workspaces, workspace, place).say(message)
 
     def _which_cause(self, click: Click) -> Message:
@@ -190,8 +203,7 @@ class Clicks:
             await workspace.client.views_open(trigger_id=click.trigger, view=form)
         except KBError as error:
             message = lookup_blocks.trouble(error, self._desk.words(click.language))
-            place = replace(click.place, only_for=click.user)
-            await Voice(self._workspaces, workspace, place).say(message)
+            await Voice(self._workspaces, workspace, click.private).say(message)
         except SlackApiError as error:
             self._log.warning("slack form refused", error=reason(error))
 
@@ -212,6 +224,6 @@ class Clicks:
             workspace,
             origin.place,
             lambda: self._desk.add_incident(origin.handle, cause=cause, fix=fix),
-            user=user,
+            private=replace(origin.place, only_for=user),
             language=origin.handle.language,
         )

@@ -9,6 +9,7 @@ from typing import Literal
 from app.slack import lookup_blocks
 from app.slack.desk import Desk
 from app.slack.types import Ask, ChannelSettings, Message
+from kb.logs.redact import redact
 from kb.types import Language
 
 # What may stand first after /timeout; everything else is a text to diagnose.
@@ -95,7 +96,9 @@ class Lookups:
             return lookup_blocks.settings_message(now, words, changed=False)
         changed = changed_settings(now, rest)
         if changed is None:
-            return lookup_blocks.help_message(words, wrong=words("slack.wrong_setting", what=rest))
+            return lookup_blocks.help_message(
+                words, wrong=words("slack.wrong_setting", what=redact(rest)[0])
+            )
         self._desk.set_channel(ask.team, ask.channel, changed)
         words = self._desk.words(changed.language or language)
         return lookup_blocks.settings_message(changed, words, changed=True)

@@ -22,6 +22,7 @@ from app.slack.reply_blocks import reply_message
 from app.slack.types import ChannelSettings, Handle, Message
 from kb.errors import InputError, NotFoundError
 from kb.kept import Kept, keep, kept
+from kb.logs.redact import redact
 from kb.text import detect_language
 from kb.types import UNKNOWN, DiagnosisStatus, Language, LogReading
 
@@ -101,10 +102,13 @@ class Desk:
         """Whether a message nobody asked about holds a timeout."""
         return self._service.read_text(text).incident.has_timeout
 
+    def wanted(self, channel: ChannelSettings) -> Language | None:
+        """The language that is set, for the channel or for all; None where none is."""
+        return channel.language or self._service.settings.lang or None  # type: ignore[return-value]
+
     def language(self, text: str, channel: ChannelSettings) -> Language:
         """The language to talk about `text` in."""
-        settings = self._service.settings
-        return channel.language or settings.lang or detect_language(text)  # type: ignore[return-value]
+        return self.wanted(channel) or detect_language(text)
 
     def words(self, language: Language) -> Words:
         """The labels in a language."""
@@ -194,7 +198,7 @@ class Desk:
 
     def lint(self, text: str, language: Language) -> Message:
         """What is wrong with the settings in `text`."""
-        warnings = self._service.lint(text, language=language)
+        warnings = self._service.lint(redact(text)[0], language=language)
         return lookup_blocks.lint_message(warnings, self.words(language))
 
     # --- buttons -------------------------------------------------------------------------------

@@ -36,7 +36,9 @@ MAX_MESSAGE = 9_000  # all texts of the blocks together: Slack refuses somewhere
 ELLIPSIS = "…"
 # Zero-width space: invisible, and to Slack a space, so that a sign before it opens no format.
 _SPLIT = "\u200b"
-_TRIGGERS = re.compile(r"[*~`@]|(?<![^\W_])_|_(?![^\W_])|:(?=[a-z+-][\w+'-]*:|//)|(?<=\w)\.(?=[a-z]{2})")
+_TRIGGERS = re.compile(
+    r"[*~`@]|(?<![^\W_])_|_(?![^\W_])|:(?=[a-z+-][\w+'-]*:|//)|(?<=\w)\.(?=[a-z]{2})"
+)
 _QUOTE_MARK = re.compile(r"^(?=[>•])", re.MULTILINE)
 
 Element = dict[str, Any]

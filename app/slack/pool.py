@@ -37,11 +37,15 @@ class Pool:
         """Whether no further job is taken."""
         return len(self._tasks) >= JOBS + MAX_WAITING
 
-    def start(self, job: Callable[[], Awaitable[None]]) -> None:
-        """Take a job; it runs when a place is free."""
+    def start(self, job: Callable[[], Awaitable[None]]) -> bool:
+        """Take a job, which runs when a place is free; False where too many wait already."""
+        if self.full:
+            structlog.get_logger().warning("slack job refused", waiting=len(self._tasks))
+            return False
         task = asyncio.get_running_loop().create_task(self._run(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return True
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
         async with self._slots:

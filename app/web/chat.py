@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import streamlit as st
 from markupsafe import Markup
@@ -17,13 +17,11 @@ from kb.chat.types import Conversation, Question, Reply, Statement
 from kb.errors import KBError, NotFoundError
 from kb.types import Language
 
-if TYPE_CHECKING:
-    from app.contribute import Feedback
-
 CONVERSATION = "c"  # its id in the address
 PENDING = "chat_pending"  # what a button says in the person's place
 SPOKE = "chat_spoke"  # language of the interface at the last message
 JUDGED = "chat_judged"  # conversations whose last verdict was judged in this visit
+ACTUAL = "chat_actual"  # the cause chosen in its place
 LONG_LINES, LONG_CHARS = 6, 500  # of a message that is shown folded
 EXAMPLES = ("page.chat_example_log", "page.chat_example_setting", "page.chat_example_words")
 
@@ -236,26 +234,34 @@ def _feedback(known: Conversation, spoken: Words) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = spoken("page.chat_feedback", title=plain(title))
         markup.show(html('<p class="tk-faint">{text}</p>', text=text))
-        for verdict, label in (("right", "page.right"), ("wrong", "page.wrong")):
+        st.button(
+            spoken("page.right"),
+            key="chat_right",
+            on_click=_judge,
+            args=("right", cause, known.id),
+        )
+        with st.popover(spoken("page.wrong")):
+            causes = service().knowledge.cause_by_id
+            st.selectbox(
+                spoken("page.actual"),
+                list(causes),
+                index=None,
+                format_func=lambda name: plain(causes[name].title.get(spoken.language)),
+                placeholder=spoken("page.choose"),
+                key=ACTUAL,
+            )
             st.button(
-                spoken(label),
-                key=f"chat_{verdict}",
+                spoken("page.send"),
+                key="chat_wrong",
                 on_click=_judge,
-                args=(verdict, cause, known.id),
+                args=("wrong", cause, known.id),
             )
 
 
-def _judge(verdict: str, cause: str, conversation: str) -> None:
-    from app.contribute import add_feedback
+def _judge(verdict: Literal["right", "wrong"], cause: str, conversation: str) -> None:
+    from app.contribute import Feedback, add_feedback
 
-    add_feedback(service(), feedback(verdict, cause, conversation), source="web")
+    actual = str(st.session_state.get(ACTUAL) or "") if verdict == "wrong" else ""
+    judgement = Feedback(verdict=verdict, cause=cause, actual=actual, diagnosis=conversation)
+    add_feedback(service(), judgement, source="web")
     st.session_state.setdefault(JUDGED, set()).add(conversation)
-
-
-def feedback(verdict: str, cause: str, conversation: str) -> Feedback:
-    """The judgement of a conversation's last verdict."""
-    from app.contribute import Feedback
-
-    return Feedback(
-        verdict="right" if verdict == "right" else "wrong", cause=cause, diagnosis=conversation
-    )

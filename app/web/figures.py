@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 MOST_BARS = 15  # of a chart; more values are counted together
 BAR_PX = 22
 PAIR_PX = 14  # of a bar that stands with another
-LABEL_PX = 190  # of an axis; narrow screens need the rest for the bars
+AXIS_PX = 80  # axis, its title and a legend, which count as height of the chart
+LABEL_PX = 220  # of an axis; narrow screens need the rest for the bars
 TICKS = 5
-BLUE, PALE, GREY = "#2463a8", "#9cbfe6", "#888888"  # readable on light and dark ground
+ROOM = 1.12  # of the longest bar: its count stands behind it
+BLUE, PALE, GREY = "#3d86d6", "#a9c9ee", "#888888"  # readable on light and dark ground
 SETTINGS = {
     "same language": "page.same_language",
     "cross-language": "page.cross_language",
@@ -116,7 +118,7 @@ def cause_rows(
     titles = {cause.id: plain(cause.title.get(words.language)) for cause in causes}
     return [
         {
-            "cause": f"{titles.get(row.cause, row.cause)} (n={row.n})",
+            "cause": f"n={row.n} · {titles.get(row.cause, row.cause)}",
             "what": words(label),
             "share": value,
             "n": row.n,
@@ -154,13 +156,19 @@ def bar_chart(bars: Sequence[Bar], title: str) -> Any:  # noqa: ANN401 - altair.
     import altair as alt
 
     rows = [{"name": bar.name, "count": bar.count} for bar in bars]
+    room = ROOM * max((bar.count for bar in bars), default=0) or 1
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=_names_axis()),
-        x=alt.X("count:Q", title=title, axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d")),
+        x=alt.X(
+            "count:Q",
+            title=title,
+            scale=alt.Scale(domain=[0, room], nice=False),
+            axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d"),
+        ),
         tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("count:Q", title=title)],
     )
     text = base.mark_text(align="left", dx=4, color=GREY).encode(text="count:Q")
-    return (base.mark_bar(color=BLUE) + text).properties(height=BAR_PX * len(rows) + 40)
+    return (base.mark_bar(color=BLUE) + text).properties(height=BAR_PX * len(rows) + AXIS_PX)
 
 
 def _names_axis() -> Any:  # noqa: ANN401 - altair.Axis
@@ -226,7 +234,7 @@ def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: A
                 "what:N",
                 title=None,
                 scale=alt.Scale(domain=names, range=[BLUE, PALE]),
-                legend=alt.Legend(orient="top"),
+                legend=alt.Legend(orient="top", direction="vertical"),  # narrow screens cut a row
             ),
             tooltip=[
                 alt.Tooltip("cause:N", title=" "),
@@ -234,5 +242,5 @@ def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: A
                 alt.Tooltip("share:Q", title="%", format=".0%"),
             ],
         )
-        .properties(height=PAIR_PX * len(rows) + 60)
+        .properties(height=PAIR_PX * len(rows) + AXIS_PX + BAR_PX)
     )

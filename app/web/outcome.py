@@ -14,7 +14,11 @@ from app.received import save, without_folder
 from app.web.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
 from kb.errors import InputError
 from kb.logs.flight_read import looks_like_dump
+from kb.logs.kernel import looks_like_kernel
+from kb.logs.ras import looks_like_ras
 from kb.logs.redact import redact
+from kb.logs.stacks import looks_like_stacks
+from kb.logs.torchrun import parse_error_file
 from kb.types import Diagnosis, Language, LogReading
 
 if TYPE_CHECKING:
@@ -22,7 +26,8 @@ if TYPE_CHECKING:
     from kb.service import Service
     from kb.settings import Settings
 
-HEAD_BYTES = 4096  # of a file, to tell a flight-recorder dump from a log
+HEAD_BYTES = 16 * 1024  # of a file, to tell a dump, a stack or a kernel log from a job's log
+STACK_LINES = 2  # faulthandler may print one line before the first thread, a crash prints more
 DESCRIPTION = "description.txt"  # pasted words beside uploaded files
 MIB = 1024 * 1024
 
@@ -135,17 +140,31 @@ def _put(text: str, uploads: Sequence[Upload], logs: Path, dumps: Path) -> list[
     if text.strip():
         paths.append(logs / DESCRIPTION)
         paths[0].write_text(text, encoding="utf-8", errors="replace")
-    recorded = [upload for upload in uploads if is_dump(upload[1])]
-    save(recorded, dumps, [])
-    return save([upload for upload in uploads if upload not in recorded], logs, paths)
+    beside = [is_evidence(upload) for upload in uploads]
+    save([upload for upload, other in zip(uploads, beside, strict=True) if other], dumps, [])
+    return save(
+        [upload for upload, other in zip(uploads, beside, strict=True) if not other], logs, paths
+    )
 
 
-def is_dump(stream: BinaryIO) -> bool:
-    """Whether a file is a flight-recorder dump, told by its first bytes."""
+def is_evidence(upload: Upload) -> bool:
+    """Whether a file is evidence beside the log, told by its beginning.
+
+    That is a flight-recorder dump, py-spy stacks, an ``ncclras`` report, a kernel log, or an error
+    file of torchrun; they are read by readers of their own.
+    """
+    name, stream = upload
     stream.seek(0)
     head = stream.read(HEAD_BYTES)
     stream.seek(0)
-    return looks_like_dump(head)
+    if looks_like_dump(head):
+        return True
+    text = head.decode("utf-8", "replace")
+    if text.startswith("{"):
+        return parse_error_file(text, path=name) is not None
+    # A job's log may hold the stacks of a crash; a file of stacks begins with one.
+    first = "\n".join(text.split("\n", STACK_LINES)[:STACK_LINES])
+    return looks_like_stacks(first) or looks_like_ras(text) or looks_like_kernel(text)
 
 
 def _file_lines(path: Path) -> Iterable[str]:

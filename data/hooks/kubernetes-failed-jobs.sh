@@ -10,7 +10,8 @@
 
 TKB_URL=${TKB_URL:-http://127.0.0.1:8000}
 MAX_PODS=${MAX_PODS:-64} # of a Job whose logs are read: a cause shows in some of them
-MAX_BYTES=${MAX_BYTES:-4000000} # of the end of each log
+MAX_LINES=${MAX_LINES:-20000} # of the end of each log
+MAX_BYTES=${MAX_BYTES:-900000} # of these; all pods together stay below the server's 64 MiB
 failed=0
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
@@ -33,8 +34,9 @@ diagnose() {
     while read -r pod && [ $# -lt $((2 * MAX_PODS)) ]; do
         log=$folder/logs/${pod#pod/}.log
         # The container before a restart is the one that failed; a pod never restarted has none.
-        kube logs "$pod" --previous --limit-bytes "$MAX_BYTES" >"$log" 2>/dev/null ||
-            kube logs "$pod" --limit-bytes "$MAX_BYTES" >"$log" 2>/dev/null
+        kube logs "$pod" --previous --tail "$MAX_LINES" >"$folder/log" 2>/dev/null ||
+            kube logs "$pod" --tail "$MAX_LINES" >"$folder/log" 2>/dev/null
+        tail -c "$MAX_BYTES" "$folder/log" >"$log"
         [ -s "$log" ] && set -- "$@" -F "file=@$log"
     done <"$folder/pods"
     if [ $# -eq 0 ]; then

@@ -94,8 +94,8 @@ class Chat:
     ) -> Iterator[Statement | Reply]:
         """Answer a message: its statements as they come, the whole reply last.
 
-        The engine's answer is kept before the first statement is out, so a reader who goes away
-        loses nothing.
+        The reply counts: where a model breaks off, it is the engine's. The engine's answer is kept
+        before the first statement is out, so a reader who goes away loses nothing.
 
         Raises:
             InputError: the message is empty, binary or too large.
@@ -214,8 +214,10 @@ class Chat:
                 for statement in reword(model, asked, reply, reply.language):
                     said.append(statement)
                     yield statement
-            except ModelError:
-                said = []
+            except ModelError:  # half an answer is none: the reply, which counts, is the engine's
+                if said:
+                    yield reply
+                    return
         if not said:
             yield from reply.statements
             yield reply

@@ -110,11 +110,14 @@ def _cut(text: str, *, final: bool) -> tuple[list[str], str]:
     found: list[str] = []
     start = 0
     for end in _END.finditer(text):
-        if _ABBREVIATION.search(text[start : end.end()].rstrip("\n")):
+        sentence = text[start : end.end()]
+        if _ABBREVIATION.search(sentence.rstrip("\n")):
+            continue
+        if sentence.count("“") > sentence.count("”"):  # the end is that of a quoted line
             continue
         if not final and not _is_certain(text[end.end() :]):
             break
-        found.append(text[start : end.end()])
+        found.append(sentence)
         start = end.end()
     if final and start < len(text):
         found.append(text[start:])

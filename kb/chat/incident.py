@@ -12,7 +12,7 @@ from kb.diagnose.fixes import fit
 from kb.diagnose.signals import DENIED_SHARE, Signal
 from kb.diagnose.wording import Words
 from kb.knowledge import Knowledge
-from kb.types import Check, Diagnosis, Incident, Language, LogReading
+from kb.types import AppliesTo, Check, Diagnosis, Incident, Language, LogReading
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -28,6 +28,8 @@ CHANGES_TOLD = 3
 WHY_QUOTES = 3
 ASKED_CAUSES = 4  # leading causes a question has to tell apart
 UNFIT = -5.0  # of `fit`: the check is for another backend or version
+COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
+COMMON_BACKEND = "nccl"  # what a log that names no backend is about
 FLATTER = 0.5  # power on the probabilities when the verdict is nearly certain: what would test it?
 
 
@@ -173,10 +175,26 @@ def next_question(
 
 def fitting_checks(knowledge: Knowledge, cause: str, incident: Incident) -> list[Check]:
     """The checks of a cause that can be done here, best fitting first, ties by id."""
-    checks = knowledge.cause_by_id[cause].checks
-    scored = [(fit(check.applies_to, incident), check) for check in checks if check.outcomes]
+    checks = [
+        check
+        for check in knowledge.cause_by_id[cause].checks
+        if check.outcomes and not elsewhere(check.applies_to, incident)
+    ]
+    scored = [(fit(check.applies_to, incident), check) for check in checks]
     kept = [(score, check) for score, check in scored if score > UNFIT]
     return [check for _, check in sorted(kept, key=lambda pair: (-pair[0], pair[1].id))]
+
+
+def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
+    """Whether something is made for a framework or backend that nothing here speaks of.
+
+    `fit` lets such things pass where the log does not say what it ran on; a person should not be
+    asked about HCCL's heartbeat on a machine nobody called an Ascend.
+    """
+    frameworks, backends = set(applies.frameworks), set(applies.backends)
+    seen = {*incident.frameworks, *COMMON}
+    wrong_backend = bool(backends) and not backends & {incident.backend or COMMON_BACKEND}
+    return wrong_backend or (bool(frameworks) and not frameworks & seen)
 
 
 def as_question(check: Check, words: Words) -> Question:

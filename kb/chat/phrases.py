@@ -191,7 +191,7 @@ def load_phrases(data: Path, knowledge: Knowledge) -> Phrases:
     Raises:
         DataError: it is missing, breaks its schema, or names a cause nobody knows.
     """
-    book = read_yaml(data / "chat.yaml", Phrasebook)
+    book = read_yaml((data / "chat").with_suffix(".yaml"), Phrasebook)
     known = {cause.id for cause in knowledge.causes}
     for topic in book.topics:
         for cause in topic.causes:

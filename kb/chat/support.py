@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 from kb.chat.figures import PERCENT, TYPED, Figure, FigureReader
-from kb.chat.types import CitationKind, Statement
+from kb.chat.overlap import Bag, meets, reach_of
+from kb.chat.types import Citation, CitationKind, Statement
 from kb.chat.wordlists import WordLists
-from kb.text import expand, normalise, tokens
+from kb.text import normalise, tokens
 
 MIN_COVERAGE = 0.6  # share of a clause's words that the evidence has; see test_grounding.py
 BORROWED = 0.6  # worth of a word that only a quote has
@@ -27,12 +28,16 @@ ONE_LETTER_OPTION = 2  # characters of "-9"; "-based" is prose
 MIN_SAID = 0.6  # of a part of the evidence, to count as said again
 MIN_ALIKE = 0.5  # of a part of the evidence, to compare negations with
 
-Lack = Literal["", "command", "url", "name", "figure", "words", "negation", "opposite"]
+Lack = Literal[
+    "", "command", "url", "name", "figure", "words", "negation", "supposition", "opposite"
+]
 
-# Kinds of citations that quote what others wrote; the other kinds quote the shipped knowledge.
-FOREIGN: frozenset[CitationKind] = frozenset({"line", "text", "rank", "case"})
+# Kinds of citations that quote what anybody may have written; the others quote shipped knowledge,
+# and so do cases, imported entries aside, whose ids end in a digest.
+FOREIGN: frozenset[CitationKind] = frozenset({"line", "text", "rank"})
+_IMPORTED = re.compile(r"-[0-9a-f]{16}$")
 
-_MARKED = re.compile("“([^”]*)”")
+_MARKED = re.compile(r"[“\"「]([^”\"」]*)[”\"」]")
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'，。；、）)\]]+", re.IGNORECASE)
 _CODE = re.compile(r"`+([^`]+)`+")
 _NAME = re.compile(
@@ -52,6 +57,7 @@ _SEGMENT = re.compile(
     r",(?!\d)\s*|[;!?。、\n]+\s*|\.\s+|:(?!\d)\s*|\s[-–—]\s|\s+(?:and|but|because|while)\s+"
     r"|但是?|而(?!且|是)"
 )
+_THOUGHT = re.compile(r"[!?。\n]+|\.\s")
 _NUMERIC = re.compile(r"[\d.]+")
 
 
@@ -89,7 +95,7 @@ def source_of(statement: Statement, words: WordLists) -> Source:
     known = [
         citation.quote
         for citation in statement.citations
-        if citation.kind not in FOREIGN and citation.quote not in statement.text
+        if not _is_foreign(citation) and citation.quote not in statement.text
     ]
     reports = [quote for quote in foreign if not words.talks_to_reader.search(quote)]
     names = [part for citation in statement.citations for part in (citation.id, citation.url)]
@@ -104,8 +110,14 @@ def source_of(statement: Statement, words: WordLists) -> Source:
 
 def foreign_quotes(statement: Statement) -> tuple[str, ...]:
     """What a statement quotes of logs, messages and imported pages, which are written by anyone."""
-    quotes = (citation.quote for citation in statement.citations if citation.kind in FOREIGN)
+    quotes = (citation.quote for citation in statement.citations if _is_foreign(citation))
     return tuple(dict.fromkeys(filter(None, quotes)))
+
+
+def _is_foreign(citation: Citation) -> bool:
+    return citation.kind in FOREIGN or (
+        citation.kind == "case" and _IMPORTED.search(citation.id) is not None
+    )
 
 
 def without(text: str, quotes: Sequence[str], instead: str) -> str:
@@ -137,7 +149,7 @@ class SupportCheck:
 
         `question` may lend names, and figures without a kind: they are the person's own.
         """
-        said = normalise(sentence)
+        said = _without_quotations(normalise(sentence), cited)
         asked = normalise(question)
         if self._commands(said, cited):
             return "command"
@@ -149,10 +161,10 @@ class SupportCheck:
             return "name"
         lacks: set[Lack] = set()
         for clause in self._clauses(said):
-            reasons = [self._clause(clause, source, asked) for source in cited]
+            reasons = [self._clause(clause, source, asked, said) for source in cited]
             if "" not in reasons:
                 lacks.update(reasons)
-        order: tuple[Lack, ...] = ("figure", "words", "negation", "opposite")
+        order: tuple[Lack, ...] = ("figure", "words", "negation", "supposition", "opposite")
         return next((reason for reason in order if reason in lacks), "")
 
     def _commands(self, said: str, cited: Sequence[Source]) -> bool:
@@ -167,7 +179,8 @@ class SupportCheck:
     def _named(self, said: str, given: str) -> bool:
         """Whether every name (identifier, path, option, variable, case) stands in the evidence."""
         known: frozenset[str] | None = None
-        for name in _NAME.findall(said):
+        for written in _NAME.findall(said):
+            name = written.rstrip(".")
             lowered = name.lower()
             if lowered in self._acronyms or lowered in _SPOKEN or not _is_name(name):
                 continue
@@ -201,8 +214,8 @@ class SupportCheck:
         ]
         return list(dict.fromkeys(words))
 
-    def _clause(self, pieces: Sequence[str], source: Source, asked: str) -> Lack:
-        """What a clause says beyond one statement."""
+    def _clause(self, pieces: Sequence[str], source: Source, asked: str, said: str) -> Lack:
+        """What a clause of the sentence `said` says beyond one statement."""
         clause = ", ".join(pieces)
         figures = self._figures.read(clause)
         if not self._counted(figures, source, asked):
@@ -213,12 +226,16 @@ class SupportCheck:
         )
         if not (content or figures) or not self._covered(content, figures, source, lent):
             return "words"
+        if self._strange(clause, source):
+            return "words"
         for piece in pieces:
             if self._misattributed(piece, source):
                 return "figure"
             near = self._nearest(piece, source)
             if self._turned(piece, near):
                 return "negation"
+            if self._affirmed(said, near, source):
+                return "supposition"
             if self._opposed(piece, source.own) or self._opposed(piece, "\n".join(near)):
                 return "opposite"
         return ""
@@ -242,16 +259,16 @@ class SupportCheck:
 
         Words of names the person used (`lent`) are not held against a clause.
         """
-        own, quoted = _reach(source.own), _reach(source.quoted)
-        own |= _reach(source.names)
+        own, quoted = reach_of(source.own), reach_of(source.quoted)
+        own |= reach_of(source.names)
         worth = 0.0
         anchors = 0
         free = 0
         for word in content:
-            if _meets(word, own):
+            if meets(word, own):
                 worth += 1
                 anchors += 1
-            elif _meets(word, quoted):
+            elif meets(word, quoted):
                 worth += BORROWED
             else:
                 free += word in lent
@@ -267,11 +284,11 @@ class SupportCheck:
         """
         content = self._content(piece)
         figures = [figure for figure in self._figures.read(piece) if figure.kind in OF_SUBJECTS]
-        parts = [(self._figures.read(part), _reach(part)) for part in source.segments]
+        parts = [(self._figures.read(part), reach_of(part)) for part in source.segments]
         for figure in figures:
             own, other = 0, 0
             for counted, reach in parts:
-                common = sum(_meets(word, reach) for word in content)
+                common = sum(meets(word, reach) for word in content)
                 if figure in counted:
                     own = max(own, common)
                 elif any(another.kind == figure.kind for another in counted):
@@ -292,8 +309,8 @@ class SupportCheck:
             if _is_heading(part):
                 continue
             own, counted = self._content(part), self._figures.read(part)
-            reach = _reach(part)
-            common = sum(_meets(word, reach) for word in content) + len(figures & counted)
+            reach = reach_of(part)
+            common = sum(meets(word, reach) for word in content) + len(figures & counted)
             size = len(own) + len(counted)
             if common >= max(1.0, MIN_SAID * size):
                 whole.append(part)
@@ -304,14 +321,32 @@ class SupportCheck:
 
     def _turned(self, piece: str, near: Sequence[str]) -> bool:
         """Whether the piece denies what the parts say, or says what they deny."""
-        return bool(near) and self._negated(piece) != any(self._negated(part) for part in near)
+        facts = [part for part in near if not self._words.condition.search(part)]
+        return bool(facts) and self._negated(piece) != any(self._negated(part) for part in facts)
+
+    def _affirmed(self, said: str, near: Sequence[str], source: Source) -> bool:
+        """Whether the sentence says as a fact what the evidence only supposes."""
+        if not near or self._words.supposition.search(said) or self._negated(said):
+            return False
+        thoughts = _THOUGHT.split(source.own)
+        return all(
+            any(part in thought and self._words.supposition.search(thought) for thought in thoughts)
+            for part in near
+        )
+
+    def _strange(self, clause: str, source: Source) -> bool:
+        """Whether the clause is about something that the evidence is not about."""
+        said, given = Bag(clause), Bag(source.everything)
+        return any(
+            said.has(group, ()) and not given.has(group, ()) for group in self._words.subjects
+        )
 
     def _negated(self, part: str) -> bool:
         return bool(self._words.negation.search(self._words.no_negation.sub(" ", part)))
 
     def _opposed(self, piece: str, evidence: str) -> bool:
         """Whether the piece has a word where the evidence only has its opposite."""
-        said, given = _Bag(piece), _Bag(evidence)
+        said, given = Bag(piece), Bag(evidence)
         for pair in self._words.opposites:
             for mine, its in (pair, pair[::-1]):
                 if (
@@ -324,23 +359,20 @@ class SupportCheck:
         return False
 
 
-class _Bag:
-    """Words of a text: English by stem, Chinese by characters."""
+def _without_quotations(said: str, cited: Sequence[Source]) -> str:
+    """The sentence without what it quotes, in quotation marks and literally, of a cited log."""
+    quoted = _squashed("\n".join(source.quoted for source in cited))
 
-    def __init__(self, text: str) -> None:
-        self._text = text.lower()
-        self._words = frozenset(re.findall(r"[a-z]+", self._text)) | frozenset(tokens(text))
+    def cut(span: re.Match[str]) -> str:
+        inner = _squashed(span[1].rstrip("….。 "))
+        return " " if inner and inner in quoted else span[0]
 
-    def has(self, words: Iterable[str], others: Iterable[str]) -> bool:
-        """Whether one of `words` is in it, and not only as a part of one of `others`."""
-        text = self._text
-        for other in others:
-            if any(word in other for word in words):
-                text = text.replace(other, " ")
-        return any(
-            word in self._words if word.isascii() and " " not in word else word in text
-            for word in words
-        )
+    return _MARKED.sub(cut, said)
+
+
+def _squashed(text: str) -> str:
+    """`text` without spaces and bracketed numbers, which a model takes for its own markers."""
+    return re.sub(r"\s|\[\d+\]", "", text)
 
 
 def _is_heading(part: str) -> bool:
@@ -355,14 +387,3 @@ def _is_name(word: str) -> bool:
     if _LINK.search(word) or _CAMEL.search(word):
         return True
     return word.count("-") > 1
-
-
-@lru_cache(maxsize=1024)
-def _reach(text: str) -> frozenset[str]:
-    """The words of a text and what they are in the other language."""
-    return frozenset(word for word, _ in expand(tokens(text)))
-
-
-def _meets(word: str, reach: frozenset[str]) -> bool:
-    """Whether a word is among them, itself or by its translations."""
-    return word in reach or any(other in reach for other, _ in expand([word]))

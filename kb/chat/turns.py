@@ -135,13 +135,14 @@ class Turns:
             check=check,
             reports="hang" in events or {"distributed", "failure"} <= events,
             tells=bool(events) or bool(engine.signals(spoken.reading)),
+            lists=bool(known.turns) and known.turns[-1].reply.intent in ("similar", "search"),
         )
 
     def _answer_paste(self, state: _State, spoken: Spoken) -> Answer:
         understood = Understood()
         if spoken.own:
-            blank = Situation(has_incident=True, check=None, reports=False, tells=False)
-            understood = self._understanding.understand(spoken.own, blank)
+            situation = Situation(has_incident=True)
+            understood = self._understanding.understand(spoken.own, situation)
         if understood.speaks:
             state = _in_language(state, understood.speaks)
         state = self._pasted(state, spoken.reading, understood.parts)

@@ -20,6 +20,7 @@ from kb.types import Check, Language
 
 MAX_SENTENCES = 12
 SHORT_ANSWER = 24  # characters of "the second one", "第二个吧"
+REPORT_CHARS = 120  # a question is shorter
 ALIKE = 0.5  # share of the person's words an option must have to be meant
 ALIKE_LEAD = 0.2  # by which it must lead before the next option
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
@@ -41,15 +42,17 @@ class Situation:
 
     Attributes:
         has_incident: whether there is one to speak of.
-        question: the open question, in both languages' options through `check`.
+        check: the one the open question asks about.
         reports: whether the words report a hang or failed communication.
         tells: whether the words hold evidence (cues, lines, facts).
+        lists: whether the last reply listed cases.
     """
 
     has_incident: bool
-    check: Check | None
-    reports: bool
-    tells: bool
+    check: Check | None = None
+    reports: bool = False
+    tells: bool = False
+    lists: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,8 @@ class Understanding:
         reply = next((item for item in whole if item.replies), None)
         if reply is not None and situation.check is not None:
             return self._replied(own, reply, situation.check)
+        if not whole and situation.lists and self._number(own):
+            return Understood(heard=(self._heard("case", own),))
         if not whole and situation.check is not None:
             outcome = self._outcome(own, situation.check)
             if outcome:
@@ -126,6 +131,9 @@ class Understanding:
         if len(heard) > 1:
             heard = [item for item in heard if item.intent != "courtesy"] or heard[:1]
         said = " ".join(told)
+        if not situation.has_incident and self._is_report(own):
+            kept = tuple(item for item in heard if item.intent == "setting")
+            return Understood(told=own, heard=kept, speaks=speaks, parts=parts)
         if not situation.has_incident and situation.reports and not _is_lookup(heard):
             kept = [item for item in heard if item.intent not in ABOUT_INCIDENT]
             return Understood(told=own, heard=tuple(kept), speaks=speaks, parts=parts)
@@ -137,6 +145,10 @@ class Understanding:
         if parts and not said:
             return Understood(parts=parts, speaks=speaks)
         return self._unasked(said or own, situation, parts)
+
+    def _is_report(self, own: str) -> bool:
+        """Whether a message is so long that it tells of an incident, whatever it asks besides."""
+        return len(own) >= REPORT_CHARS and self._phrases.of_the_field(own)
 
     def _worth_telling(self, said: str, situation: Situation) -> bool:
         return bool(said) and situation.tells and self._phrases.of_the_field(said)
@@ -165,7 +177,7 @@ class Understanding:
 
     def _outcome(self, own: str, check: Check) -> int:
         """The outcome meant by a number or by words like those of an option; 0 for none."""
-        number = self._phrases.ordinal(own) if len(own) <= SHORT_ANSWER else 0
+        number = self._number(own)
         if 1 <= number <= len(check.outcomes):
             return number
         said = set(default_tokenizer().tokens(own))
@@ -179,6 +191,12 @@ class Understanding:
         best = shares[order[0]]
         second = shares[order[1]] if len(order) > 1 else 0.0
         return order[0] + 1 if best >= ALIKE and best - second >= ALIKE_LEAD else 0
+
+    def _number(self, own: str) -> int:
+        """A place in a list, where the message says nothing else."""
+        if len(own) > SHORT_ANSWER or self._phrases.of_the_field(own):
+            return 0
+        return self._phrases.ordinal(own)
 
     def _sentences(self, own: str, whole: Sequence[Saying]) -> list[str]:
         parts = [part.strip() for part in _SENTENCE.split(own) if part.strip()]

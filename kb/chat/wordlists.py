@@ -35,6 +35,9 @@ class WordLists:
         negations: words that turn a clause round.
         not_negations: words that hold a negation and do not turn anything round.
         opposites: pairs of word groups that exclude each other.
+        subjects: groups of words for what a cause may be about.
+        suppositions: words that make a supposition of a statement.
+        conditions: words that begin a condition.
         function_words: words that carry no fact.
         acronyms: short names that need no evidence.
         programs: what a line for the shell begins with.
@@ -50,6 +53,9 @@ class WordLists:
     negations: Terms
     not_negations: Terms
     opposites: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    subjects: tuple[tuple[str, ...], ...]
+    suppositions: Terms
+    conditions: Terms
     function_words: Terms
     acronyms: tuple[str, ...]
     programs: tuple[str, ...]
@@ -76,6 +82,16 @@ class WordLists:
     def no_negation(self) -> re.Pattern[str]:
         """Finds words that only look like a negation."""
         return _any_of(self.not_negations)
+
+    @cached_property
+    def supposition(self) -> re.Pattern[str]:
+        """Finds a word that supposes."""
+        return _any_of(self.suppositions)
+
+    @cached_property
+    def condition(self) -> re.Pattern[str]:
+        """Finds a word that begins a condition."""
+        return _any_of(self.conditions)
 
 
 def _any_of(terms: Terms) -> re.Pattern[str]:

@@ -140,7 +140,7 @@ def server(shared_service: FakeService, tmp_path_factory: pytest.TempPathFactory
 @contextlib.contextmanager
 def running(service: object, settings: Settings, chat: object = None) -> Iterator[str]:
     """Serve in a thread until the block ends."""
-    listening = socket.socket()
+    listening = socket.socket(proto=socket.IPPROTO_TCP)  # named: answers are not delayed
     listening.bind(("127.0.0.1", 0))
     app = create_app(service, settings, chat=chat)  # type: ignore[arg-type]
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))

@@ -262,36 +262,44 @@ def test_a_terminal_asks_until_ctrl_d(root: Path, tmp_path: Path) -> None:
         close_fds=True,
     )
     os.close(theirs)
+    screen = Screen(ours)
     try:
-        seen = read_until(ours, "> ")
-        assert "Ctrl-D" in seen
+        assert "Ctrl-D" in screen.until("> ")
         os.write(ours, b"why?\n")
-        assert "ran out of memory" in read_until(ours, "You might say")
+        assert "ran out of memory" in screen.until("You might say")
+        screen.until("> ")  # typed earlier, Ctrl-D would be lost
         os.write(ours, b"refused\n")
-        assert "the input is binary" in read_until(ours, "pass a text log")
+        assert "the input is binary" in screen.until("pass a text log")
+        screen.until("> ")
         os.write(ours, b"\x1b[200~one\ntwo\x1b[201~\n")
-        read_until(ours, "You might say")
+        screen.until("You might say")
+        screen.until("> ")
         os.write(ours, b"\x04")
-        end = read_until(ours, "CODE")
+        end = screen.until("CODE 0")
+        assert process.wait(10) == 0
     finally:
+        process.kill()
+        process.wait()
         os.close(ours)
-        process.wait(10)
     asked = json.loads(end.split("ASKED ")[1].split(" CODE")[0].replace("'", '"'))
     assert asked[0] == "why?"
     assert asked[1:] in (["one\ntwo"], ["one", "two"])  # the second: readline without that mode
-    assert process.returncode == 0
 
 
-def read_until(terminal: int, text: str, *, seconds: float = 30) -> str:
-    """What the terminal shows up to `text`."""
-    shown = ""
-    deadline = time.monotonic() + seconds
-    while text not in shown:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"waited for {text!r}, saw {shown!r}"
-        try:
-            shown += os.read(terminal, 4096).decode("utf-8", "replace")
-        except OSError:  # the other side closed
-            break
-    assert text in shown
-    return shown
+class Screen:
+    """What a terminal shows, read piece by piece."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._shown = ""
+
+    def until(self, text: str, *, seconds: float = 30) -> str:
+        """What is shown next, up to and with `text`."""
+        deadline = time.monotonic() + seconds
+        while text not in self._shown:
+            left_s = max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([self._terminal], [], [], left_s)
+            assert ready, f"waited for {text!r}, saw {self._shown!r}"
+            self._shown += os.read(self._terminal, 4096).decode("utf-8", "replace")
+        head, _, self._shown = self._shown.partition(text)
+        return head + text

@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import yaml
 
 from app.api.access import add_key, keys_path
 from app.composition import open_service
+from kb.kept import Kept
 from kb.settings import Settings
 
 if TYPE_CHECKING:
@@ -259,6 +261,22 @@ def test_failed_jobs_are_diagnosed_from_all_their_pods(
     identifier = found[1].removeprefix(f"{cluster.environment['TKB_URL']}/v1/diagnoses/")
     assert real.store.records.get_diagnosis(identifier).id == identifier
     assert all(call.startswith("--namespace ml ") for call in cluster.calls("kubectl"))
+
+
+def test_of_long_logs_the_end_is_sent(cluster: Cluster, real: Service) -> None:
+    """Pods are asked for their last lines, and of these the last bytes go out."""
+    kubernetes(cluster)
+    (cluster.folder / "previous").write_text("step 100 loss 2.5\n" * 10_000 + OOM)
+    done = cluster.run("kubernetes-failed-jobs.sh", "train", MAX_LINES="50", MAX_BYTES="1000")
+    assert done.returncode == 0, done.stderr
+    logs = [call for call in cluster.calls("kubectl") if call.startswith("logs ")]
+    assert logs
+    assert all(call.endswith("--tail 50") for call in logs)
+    (call,) = [call for call in cluster.calls("kubectl") if "annotate" in call]
+    body = real.store.records.get_diagnosis(call.rpartition("/")[2]).body
+    kept = msgspec.json.decode(body, type=Kept)
+    assert kept.reading.incident.bytes == 1000 + len(WATCHDOG)
+    assert kept.en.causes[0].id == "rank-crash"
 
 
 def test_a_job_without_logs_or_a_server_is_not_marked(cluster: Cluster) -> None:

@@ -368,6 +368,10 @@ def test_a_click_is_placed_under_its_message() -> None:
     }
     click, key = click_of(body)
     assert (click.place.thread, click.value) == ("5.6", "v")
+    # Slack shows what is for one person in a thread only where the thread has begun.
+    assert (click.private.thread, click.private.only_for) == ("", "U1")
+    inside = click_of(body | {"message": {"ts": "5.6", "thread_ts": "1.2"}})[0]
+    assert (inside.place.thread, inside.private.thread) == ("1.2", "1.2")
     assert key == click_of(body)[1]
     again = body | {"actions": [{"action_id": "fixes", "value": "v", "action_ts": "7.9"}]}
     assert click_of(again)[1] != key

@@ -179,3 +179,20 @@ def test_a_port_that_cannot_be_had_is_told_at_once(
         )
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_part_that_does_not_start_is_told_with_its_own_words(tmp_path: Path, root: Path) -> None:
+    """A state folder that cannot be used: code 1, which part it was, and its last lines."""
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "up", "--port", "0", "--web-port", "0"],
+        cwd=root,
+        env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(tmp_path / "file" / "home")},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "error: the API ended with exit code 1:" in done.stderr
+    assert "set TIMEOUT_KB_HOME to a folder you may write to" in done.stderr

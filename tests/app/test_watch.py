@@ -236,7 +236,7 @@ def test_a_record_keeps_head_and_tail_of_a_flood(
 
 def test_lines_of_two_streams_are_not_torn(tmp_path: Path) -> None:
     """A line that comes in pieces is recorded whole, whatever the other stream prints meanwhile."""
-    with (tmp_path / "whole").open("wb") as whole:
+    with (tmp_path / "whole").open("wb", buffering=0) as whole:
         record = Record(whole)
         record.add(1, b"a\nhalf of ")
         record.add(2, b"error\n")
@@ -352,6 +352,14 @@ def test_without_the_server_it_is_diagnosed_here(run: Run) -> None:
     done = run(DYING, "--post", "http://127.0.0.1:1")
     assert done.returncode == 7
     assert b"http://127.0.0.1:1 does not answer" in done.stderr
+    assert b"rank-crash" in done.stderr
+
+
+def test_a_full_disk_leaves_the_exit_code_alone(run: Run) -> None:
+    """A log that cannot be written is told; the job and its diagnosis go on."""
+    done = run(DYING, "--log", "/dev/full")
+    assert done.returncode == 7
+    assert b"the log is not whole: No space left on device" in done.stderr
     assert b"rank-crash" in done.stderr
 
 

@@ -39,18 +39,19 @@ def event(workspace: Workspace, inner: dict[str, Any]) -> dict[str, Any]:
 def message_events(
     workspace: Workspace, channel: Channel, message: Message, host: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of a new message by name in the manifest: a mention makes two."""
+    """The events of a new message by name in the manifest: a mention makes two.
+
+    What programs write comes too, without a subtype; `bot_id` tells it.
+    """
     body = message.as_json(host, workspace.team) | {
         "channel": channel.id,
         "event_ts": message.ts,
         "client_msg_id": new_id("m"),
     }
     mention = f"<@{workspace.bot_user}>" in message.text
-    if mention and channel.kind != "im" and not message.bot_id:
+    if mention and channel.kind != "im":
         mentioned = {name: value for name, value in body.items() if name != "subtype"}
         yield "app_mention", event(workspace, mentioned | {"type": "app_mention"})
-    if message.bot_id:
-        body["subtype"] = "bot_message"
     suffix = {"channel": "channels", "group": "groups", "im": "im"}[channel.kind]
     yield f"message.{suffix}", event(workspace, body | {"channel_type": channel.kind})
 

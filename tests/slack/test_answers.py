@@ -12,7 +12,7 @@ from tests.slack.calls import strings
 from tests.slack.fake_slack import FakeSlack
 from tests.slack.harmless import links
 from tests.slack.office import answered, finished
-from tests.slack.workspace import Channel, Message, Workspace
+from tests.slack.workspace import Channel, Message, Workspace, new_ts
 
 HEADER = 140  # characters of a verdict that stand in the header whatever Slack's limit cuts
 LOGS = {"en": samples.english_log, "zh": samples.chinese_log}
@@ -133,21 +133,25 @@ def test_programs_and_the_bot_itself_are_not_answered(
     slack: FakeSlack, alpha: Workspace, channel: Channel
 ) -> None:
     """A message with a bot's mark gets no answer, not even with a mention; no loop starts."""
-    log = f"<@{alpha.bot_user}> {samples.undecided_log()}"
-    for user, bot_id in ((alpha.bot_user, alpha.bot_id), ("", "B0OTHER")):
+    writers = ((alpha.bot_user, alpha.bot_id), ("U0OTHERBOT", "B0OTHER"), ("", "B0HOOK"))
+    written = []
+    for user, bot_id in writers:
         message = Message(
-            ts=f"1.{len(channel.messages):06d}",
+            ts=new_ts(),
             channel=channel.id,
             user=user,
             bot_id=bot_id,
-            text=log,
+            text=f"<@{alpha.bot_user}> {samples.english_log()}",
         )
         channel.messages.append(message)
+        written.append(message)
         slack.run(said(slack, alpha, channel, message))
     ours = slack.say(channel, "help", mention=True)
     finished(slack, ours)
+    slack.until(lambda: all(item.acked for item in slack.deliveries), what="acknowledgements")
     answers = [item for item in slack.answers(channel) if item.via]
     assert [item.root for item in answers] == [ours.ts]
+    assert [message.reacted for message in written] == [[], [], []]
 
 
 async def said(slack: FakeSlack, workspace: Workspace, channel: Channel, message: Message) -> None:

@@ -62,12 +62,17 @@ def test_a_quiet_channel_hears_only_what_is_known(slack: FakeSlack, channel: Cha
 
 
 def test_ephemeral_answers_are_for_the_person_who_asked(slack: FakeSlack, channel: Channel) -> None:
-    """Ephemeral: only the one who asked sees the answer, and nothing else is posted."""
+    """Ephemeral: only the one who asked sees the answer, and nothing else is posted.
+
+    It stands in the channel: Slack shows such a message in a thread only once that has begun.
+    """
     set_up(slack, channel, "ephemeral on")
     asked = slack.say(channel, samples.english_log(), mention=True, user="ben")
     finished(slack, asked)
-    said = slack.answers(channel, asked)
-    assert [message.ephemeral_for for message in said] == [slack.add_user(channel, "ben").id]
+    assert all(message.ephemeral_for for message in slack.answers(channel))
+    said = [message for message in slack.answers(channel) if message.via == "chat.postEphemeral"]
+    ben = slack.add_user(channel, "ben").id
+    assert [(message.ephemeral_for, message.thread_ts) for message in said] == [(ben, "")]
     assert "rank-crash" in "\n".join(strings(said[0].blocks))
 
 

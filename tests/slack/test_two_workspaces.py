@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.slack import samples
 from tests.slack.calls import strings
 from tests.slack.fake_slack import FakeSlack
@@ -54,6 +56,7 @@ def test_threads_and_settings_are_of_one_workspace(office: Office) -> None:
     finished(slack, root)
     shown = "\n".join(strings(slack.answers(here, root)[0].blocks))
     assert any("\u4e00" <= char <= "\u9fff" for char in shown)
+    there.messages.append(replace(root, user=office.beta.add_user("ann").id))
     twin = slack.say(there, "why?", thread=root)
     marker = slack.say(there, samples.english_log(), mention=True)
     answer = answered(slack, there, marker)

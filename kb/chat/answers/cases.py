@@ -8,14 +8,14 @@ from dataclasses import replace
 from kb.chat.lookup import find_cases
 from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_sources
 from kb.chat.types import Citation, Statement
-from kb.diagnose.engine import query_text, search_filters
+from kb.diagnose.engine import SIMILAR_SOUGHT, query_text, search_filters
 from kb.errors import InputError
 from kb.types import Bilingual, Entry, Filters, Hit
 
 HITS_SHOWN = 3
 CHOICES_SHOWN = 5
 WEAK = 0.3  # score below which an entry is not called similar
-SAME_CAUSE = 0.1  # probability from which a cause makes cases of another backend alike
+SAME_CAUSE = 0.1  # probability from which a cause makes a case more alike than its words do
 TEXT_CHARS = 400  # of a case's section
 FIXES_SHOWN = 2
 
@@ -98,10 +98,11 @@ def answer_similar(talk: Talk) -> Said:
         backends=tuple(name for place in places for name in place.backends),
         frameworks=tuple(name for place in places for name in place.frameworks),
     )
-    found = _hits(talk, query, filters)
+    causes = tuple(item.id for item in talk.ranked.values() if item.probability >= SAME_CAUSE)
+    found = _hits(talk, query, filters, limit=SIMILAR_SOUGHT)
+    found = sorted(found, key=lambda hit: hit.cause not in causes)[:HITS_SHOWN]
     if places:
         # Logs of another backend have other words: there the same cause is the likeness.
-        causes = tuple(item.id for item in talk.ranked.values() if item.probability >= SAME_CAUSE)
         same = _hits(talk, query, replace(filters, causes=causes), weakest=0.0) if causes else []
         found = list({hit.entry_id: hit for hit in (*same, *found)}.values())[:HITS_SHOWN]
     if not found and places:
@@ -116,9 +117,11 @@ def answer_search(talk: Talk) -> Said:
     return _listed(talk, found)
 
 
-def _hits(talk: Talk, query: str, filters: Filters, weakest: float = WEAK) -> list[Hit]:
+def _hits(
+    talk: Talk, query: str, filters: Filters, *, weakest: float = WEAK, limit: int = HITS_SHOWN
+) -> list[Hit]:
     try:
-        found = talk.service.search(query, filters=filters, limit=HITS_SHOWN)
+        found = talk.service.search(query, filters=filters, limit=limit)
     except InputError:  # nothing to search with is nothing found
         return []
     return [hit for hit in found.hits if hit.score >= weakest]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kb.chat.incident import elsewhere
 from kb.chat.talk import Said, Talk, cite_cause, cite_sources
 from kb.chat.types import Citation, Statement
 from kb.diagnose.fixes import order_fixes
@@ -32,7 +33,7 @@ def answer_fix(talk: Talk) -> Said:
 
 
 def fixes_of(talk: Talk, cause: Cause) -> list[Fix]:
-    """The fixes of the answer in its order, a case's own behind where its framework is not named."""
+    """The fixes of the answer in its order, those for a framework nobody named behind."""
     ranked = talk.ranked.get(cause.id)
     if ranked is None:
         return order_fixes(cause.fixes, Incident())
@@ -42,13 +43,7 @@ def fixes_of(talk: Talk, cause: Cause) -> list[Fix]:
         by_id |= {fix.id: fix for fix in entry.fixes} if entry else {}
     fixes = [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
     incident = talk.judged.reading.incident if talk.judged else Incident()
-    own = {fix.id for fix in cause.fixes}
-    return sorted(fixes, key=lambda fix: fix.id not in own and _elsewhere(fix, incident))
-
-
-def _elsewhere(fix: Fix, incident: Incident) -> bool:
-    named = fix.applies_to.frameworks
-    return bool(named) and not set(named) & set(incident.frameworks)
+    return sorted(fixes, key=lambda fix: elsewhere(fix.applies_to, incident))
 
 
 def _fix(talk: Talk, cause: Cause, fix: Fix, number: int) -> list[Statement]:

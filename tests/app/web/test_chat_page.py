@@ -24,7 +24,13 @@ from kb.chat.types import (
     Turn,
 )
 from kb.service import Service
-from tests.app.web.conftest import OpenPage, address_of, codes_of, html_of
+from tests.app.web.conftest import (
+    OpenPage,
+    address_of,
+    codes_of,
+    forget_feedback,
+    html_of,
+)
 
 LOG = (
     "It fails while saving a checkpoint, here is the log:\n\n"
@@ -151,8 +157,7 @@ def test_feedback_is_kept_once(real: Service, open_page: OpenPage) -> None:
     (identifier,) = address_of(page)["c"]
     page.button(key="chat_right").click().run()
     mine = [item for item in read_feedback(real) if item.feedback.diagnosis == identifier]
-    with real.store.records._database.write() as connection:
-        connection.execute("DELETE FROM feedback")
+    forget_feedback(real)
     (stored,) = mine
     assert (stored.source, stored.feedback.verdict, stored.feedback.cause) == (
         "web",
@@ -161,6 +166,20 @@ def test_feedback_is_kept_once(real: Service, open_page: OpenPage) -> None:
     )
     assert "Noted, thank you." in html_of(page)
     assert "chat_right" not in {button.key for button in page.button}
+
+
+def test_what_it_was_instead_is_kept(real: Service, open_page: OpenPage) -> None:
+    """ "A wrong answer is stored with the cause chosen in its place."""
+    page = open_page("chat")
+    page.chat_input[0].set_value(LOG).run()
+    (identifier,) = address_of(page)["c"]
+    page.selectbox(key="chat_actual").set_value("memory-pressure").run()
+    page.button(key="chat_wrong").click().run()
+    mine = [item for item in read_feedback(real) if item.feedback.diagnosis == identifier]
+    forget_feedback(real)
+    (stored,) = mine
+    assert (stored.feedback.verdict, stored.feedback.cause) == ("wrong", "rank-crash")
+    assert stored.feedback.actual == "memory-pressure"
 
 
 def test_the_reply_follows_the_switch(real: Service, open_page: OpenPage) -> None:

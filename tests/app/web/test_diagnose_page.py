@@ -417,3 +417,30 @@ def test_a_binary_upload_is_refused_with_its_name(read: Read) -> None:
     """The person learns which file is no log."""
     with pytest.raises(InputError, match=r"photo\.png"):
         read(photo__png=b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+
+
+def test_stacks_are_evidence_beside_the_log(read: Read, root: Path) -> None:
+    """py-spy files are told by their content and name the rank that stands elsewhere."""
+    folder = root / "tests" / "lab" / "samples" / "rank0_preprocessing" / "evidence"
+    for kind in ("stacks", "dumps"):
+        files = sorted((folder / kind).iterdir())
+        found = read(**{path.name.replace(".", "__"): path.read_bytes() for path in files})
+        answer = found.answers["en"]
+        assert [culprit.rank for culprit in answer.incident.culprit_ranks] == [0], kind
+        assert answer.causes[0].id == "rank0-long-work", kind
+
+
+def test_job_logs_are_not_taken_for_evidence(root: Path) -> None:
+    """No log of a job, crashed ones included, is read as something else."""
+    logs = [
+        *(root / "data" / "examples").iterdir(),
+        *(root / "tests" / "lab" / "samples").glob("*/combined.log"),
+        *(root / "tests" / "samples" / "negatives").glob("*.log"),
+    ]
+    assert len(logs) > 20
+    taken = [
+        path.name
+        for path in logs
+        if outcomes.is_evidence((path.name, io.BytesIO(path.read_bytes())))
+    ]
+    assert taken == []

@@ -19,7 +19,7 @@ from app.web import figures
 from app.web.figures import Bar
 from kb.evaluation.published import PUBLISHED, BinFigures, Figure, load_published
 from kb.service import Service
-from tests.app.web.conftest import OpenPage, html_of
+from tests.app.web.conftest import OpenPage, forget_feedback, html_of
 
 STEADY = Figure(mean=0.6857, low=0.6, high=0.7714, n=105)
 
@@ -112,7 +112,7 @@ def test_a_cause_has_two_bars(real: Service, words: Words) -> None:
     rows = figures.cause_rows(found.causes, real.causes(), words)
     assert len(rows) == 2 * len([row for row in found.causes if row.n])
     title = real.knowledge.cause_by_id[found.causes[0].cause].title.en
-    assert rows[0]["cause"] == f"{title} (n={found.causes[0].n})"
+    assert rows[0]["cause"] == f"n={found.causes[0].n} · {title}"
     assert [row["share"] for row in rows[:2]] == [found.causes[0].top1, found.causes[0].top3]
 
 
@@ -218,6 +218,7 @@ def test_a_bar_chart_has_a_bar_a_value() -> None:
 @pytest.fixture
 def judged(real: Service) -> Iterator[None]:
     """Three judgements with a comment nobody else may read."""
+    forget_feedback(real)
     for verdict, cause in (
         ("right", "rank-crash"),
         ("wrong", "rank-crash"),
@@ -229,8 +230,7 @@ def judged(real: Service) -> Iterator[None]:
             source="web",
         )
     yield
-    with real.store.records._database.write() as connection:
-        connection.execute("DELETE FROM feedback")
+    forget_feedback(real)
 
 
 def test_feedback_is_counted_not_shown(judged: None, real: Service, open_page: OpenPage) -> None:
@@ -245,8 +245,9 @@ def test_feedback_is_counted_not_shown(judged: None, real: Service, open_page: O
     assert "secret" not in shown
 
 
-def test_no_feedback_yet(open_page: OpenPage) -> None:
+def test_no_feedback_yet(real: Service, open_page: OpenPage) -> None:
     """Nothing said is said."""
+    forget_feedback(real)
     assert "None yet." in html_of(open_page("quality"))
 
 

@@ -182,6 +182,21 @@ def test_words_of_an_option_are_an_answer(talk: Talker, chat: CheckedChat) -> No
     assert (answered.check, answered.outcome) == (first.question.check, 2)
 
 
+def test_a_sentence_with_a_number_is_no_answer(chat: CheckedChat) -> None:
+    """“the second node hangs” tells a fact, it does not pick the second option."""
+    first = chat.say(TIMEOUT_LOG)
+    reply = chat.say("the second node hangs", conversation=first.conversation)
+    assert reply.intent == "tell"
+    assert chat.conversation(first.conversation).answered == ()
+
+
+def test_checks_of_other_platforms_are_not_asked(talk: Talker) -> None:
+    """Nobody is asked about HCCL or Ascend where nothing speaks of them."""
+    log = "[2612362.2] python invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), order=0\n"
+    for reply in talk(f"training hangs on 6 GPUs\n\n{log}{log}", *["I don't know"] * 5):
+        assert reply.question is None or "hccl" not in reply.question.check
+
+
 @pytest.mark.parametrize("word", ["I don't know", "不知道"])
 def test_not_knowing_leads_to_the_next_check(talk: Talker, word: str) -> None:
     """Each “don't know” brings another check, none comes twice, and in the end none is left."""
@@ -217,7 +232,7 @@ def test_the_first_fix_is_for_the_error_seen(talk: Talker) -> None:
     """A log that shows CUDA out of memory gets the fix of that, not of another crash."""
     (reply,) = talk(OOM_LOG)
     first = next(statement for statement in reply.statements if statement.role == "fix")
-    assert "OOM" in first.text
+    assert "PYTORCH_CUDA_ALLOC_CONF" in first.command
 
 
 def test_it_stays_the_leading_cause_after_why_not(talk: Talker) -> None:
@@ -294,6 +309,14 @@ def test_a_case_is_shown_by_project_number_and_id(talk: Talker) -> None:
     assert cited(by_id.statements[0], "case") == ["torchtitan-rank0-logging-io"]
 
 
+def test_a_number_alone_picks_from_the_list_just_shown(talk: Talker) -> None:
+    """After a list of cases, “the second one” is the second case of it."""
+    _, listed, second = talk(OOM_LOG, "similar cases", "the second one")
+    ids = [cited(s, "case")[0] for s in listed.statements if s.role == "case"]
+    assert second.intent == "case"
+    assert cited(second.statements[0], "case") == [ids[1]]
+
+
 def test_several_cases_are_offered_where_none_is_nearer(talk: Talker) -> None:
     """Without an incident, a project with several cases gives a list to choose from."""
     (reply,) = talk("show the wenet case")
@@ -362,7 +385,7 @@ def test_what_happened_tells_rank_and_line(talk: Talker) -> None:
 
 
 def test_the_language_changes_and_stays(talk: Talker) -> None:
-    """“用中文说” says the verdict again in Chinese and holds until another language is asked for."""
+    """“用中文说” says the verdict again in Chinese and holds until another is asked for."""
     *_, chinese, still, english = talk(
         OOM_LOG, "用中文说", "how sure are you?", "in English please"
     )

@@ -24,11 +24,14 @@ from kb.types import Language
 
 HERE = Path(__file__).parent
 # Floors of the check: of the sentences that pass, how many are carried; of those that are carried,
-# how many pass. A dropped sentence costs some wording, a wrong one costs trust.
+# how many pass. A dropped sentence costs some wording, a wrong one costs trust. Each file but the
+# first was judged once before anything was mended; its head says with what result.
 FLOORS = {
     "sentences.yaml": (0.97, 0.90),
     "sentences_held_out.yaml": (0.97, 0.80),
-    "sentences_of_replies.yaml": (0.97, 0.60),
+    "sentences_of_replies.yaml": (0.97, 0.90),
+    "sentences_third.yaml": (0.97, 0.90),
+    "sentences_fourth.yaml": (0.97, 0.85),
 }
 WORDS = default_wordlists()
 CHECK = SupportCheck(WORDS)
@@ -117,9 +120,20 @@ def test_carried_sentences_pass_and_others_do_not(name: str) -> None:
     right = [sentence for kind, sentence in passed if kind == "ok"]
     precision, recall = FLOORS[name]
     wrong = [pair for pair in passed if pair[0] != "ok"]
-    assert len(judged) >= 40
+    assert len(judged) > len(carried) >= 10
     assert len(right) >= precision * len(passed), wrong
     assert len(right) >= recall * len(carried), sorted(set(carried) - set(right))
+
+
+def test_the_engines_own_sentences_pass() -> None:
+    """What a model repeats word by word is carried by what it repeats, quoted log lines too."""
+    path = HERE / "sentences_of_replies.yaml"
+    dropped = []
+    for scene in yaml.safe_load(path.read_text(encoding="utf-8"))["scenes"]:
+        for item in scene["statements"]:
+            source = source_of(said(**item), WORDS)
+            dropped += [part for part in sentences([item["text"]]) if CHECK.lack(part, [source])]
+    assert dropped == []
 
 
 @pytest.mark.parametrize(
@@ -132,11 +146,26 @@ def test_carried_sentences_pass_and_others_do_not(name: str) -> None:
         ("The switch lost its configuration.", "words"),
         ("The first error is not on rank 3 at line 812.", "negation"),
         ("The last error is on rank 3 at line 812.", "opposite"),
+        ("The first error is on rank 3 at line 812 of the switch.", "words"),
     ],
 )
 def test_what_is_lacking_is_named(sentence: str, lack: str) -> None:
     """Each kind of addition is refused for its own reason."""
     assert CHECK.lack(sentence, [source_of(STATEMENTS[0], WORDS)]) == lack
+
+
+def test_a_supposition_is_no_fact() -> None:
+    """What the evidence only supposes may be supposed again, not said as a fact."""
+    source = source_of(said("If it were the network, the NIC would report errors."), WORDS)
+    assert CHECK.lack("If it were the network, the NIC would report errors.", [source]) == ""
+    assert CHECK.lack("The NIC reports errors.", [source]) == "supposition"
+
+
+def test_a_figure_belongs_to_its_subject() -> None:
+    """A share may not move from one cause of a statement to another."""
+    source = source_of(said("“Ranks differ” has only 12%, “One rank died” has 46%."), WORDS)
+    assert CHECK.lack("That one rank died has 46%.", [source]) == ""
+    assert CHECK.lack("That ranks differ has 46%.", [source]) == "figure"
 
 
 def test_the_question_lends_names_but_no_ranks() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kb.chat import Chat
 from kb.chat.model import ModelError, ModelRequest
-from kb.chat.types import Reply
+from kb.chat.types import Reply, Statement
 from kb.service import Service
 from tests.kb.chat.conftest import OOM_LOG, Clock, uncited
 
@@ -60,6 +60,24 @@ def test_the_engine_stands_in(service: Service, clock: Clock, model: Scripted) -
     expected = plain(service, clock)
     assert reply.source == "engine"
     assert reply.statements == expected.statements
+
+
+def test_half_an_answer_is_no_answer(service: Service, clock: Clock) -> None:
+    """When a model breaks off, the reply is the engine's; what was said before stays sound."""
+
+    class Half(Scripted):
+        """Breaks off after its first sentence."""
+
+        def stream(self, request: ModelRequest) -> Iterator[str]:
+            yield from super().stream(request)
+            yield " And"
+            raise ModelError("broken off", todo="try again")
+
+    *statements, reply = Chat(service, model=Half(), clock=clock).stream(OOM_LOG)
+    assert isinstance(reply, Reply)
+    assert reply.source == "engine"
+    assert reply.statements == plain(service, clock).statements
+    assert all(s.citations for s in statements if isinstance(s, Statement))
 
 
 def test_it_never_sees_a_secret(service: Service, clock: Clock) -> None:

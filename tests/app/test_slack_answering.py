@@ -1,0 +1,335 @@
+"""How an ask is answered: what is read, what is said where, and what happens when Slack refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from slack_sdk.errors import SlackApiError
+
+from app.labels import Words
+from app.slack.answering import Answerer
+from app.slack.counters import new_counters
+from app.slack.desk import Answer
+from app.slack.lookup_blocks import notice
+from app.slack.office import Office
+from app.slack.pool import JOBS, MAX_WAITING, Pool
+from app.slack.types import Ask, ChannelSettings
+from app.slack.workspaces import Workspace
+from kb.settings import Settings
+from kb.types import Bilingual, Language
+
+TIMEOUT = "Watchdog caught collective operation timeout"
+
+
+@dataclass
+class FakeDesk:
+    """Answers everything with `answer`; a text is a timeout when it says so."""
+
+    labels: dict[str, Bilingual]
+    settings: ChannelSettings = field(default_factory=ChannelSettings)
+    answer: Answer = field(default_factory=lambda: Answer(message=notice("the answer")))
+    known: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+    said: list[tuple[str, str]] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def channel(self, team: str, channel: str) -> ChannelSettings:
+        """The same everywhere."""
+        return self.settings
+
+    def first_time(self, *keys: str) -> bool:
+        """Whether none of them was here before."""
+        new = self.taken.isdisjoint(keys)
+        self.taken.update(keys)
+        return new
+
+    def knows(self, conversation: str) -> bool:
+        """Whether it is one of `known`."""
+        return conversation in self.known
+
+    def forget(self, conversation: str) -> None:
+        """Note it."""
+        self.forgotten.append(conversation)
+
+    def looks_like_timeout(self, text: str) -> bool:
+        """Whether it says so."""
+        return TIMEOUT in text
+
+    def wanted(self, channel: ChannelSettings) -> Language | None:
+        """That of the channel."""
+        return channel.language or None
+
+    def language(self, text: str, channel: ChannelSettings) -> Language:
+        """English."""
+        return channel.language or "en"
+
+    def words(self, language: Language) -> Words:
+        """The shipped ones."""
+        return Words(self.labels, language)
+
+    def say(self, text: str, *, conversation: str, language: Language | None) -> Answer:
+        """Note what was asked."""
+        self.said.append((text, conversation))
+        if self.failure:
+            raise self.failure
+        return self.answer
+
+
+@dataclass
+class FakeClient:
+    """Notes the calls; `refuse` says which are refused how."""
+
+    token: str = "xoxb-1"  # noqa: S105 - of the test alone
+    proxy: str | None = None
+    parent: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    refuse: Callable[[str, dict[str, Any]], str] = lambda _method, _arguments: ""
+
+    def __getattr__(self, method: str) -> Any:
+        """A method of the Web API."""
+
+        async def call(**arguments: Any) -> dict[str, Any]:
+            self.calls.append((method, arguments))
+            error = self.refuse(method, arguments)
+            if error:
+                raise SlackApiError("refused", {"error": error})
+            if method == "conversations_replies":
+                return {"messages": [self.parent]}
+            return {"ts": f"9.{len(self.calls)}"}
+
+        return call
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        """The calls of one method."""
+        return [arguments for name, arguments in self.calls if name == method]
+
+
+@dataclass
+class FakeWorkspaces:
+    """One workspace; answers through a response URL are noted."""
+
+    workspace: Workspace
+    responses: list[dict[str, Any]] = field(default_factory=list)
+
+    def find(self, team: str) -> Workspace | None:
+        """The one, by its team."""
+        return self.workspace if team == self.workspace.team else None
+
+    def webhook(self, url: str) -> Any:
+        """What answers through `url`."""
+        workspaces = self
+
+        @dataclass(frozen=True)
+        class Sent:
+            status_code: int = 200
+
+        class Webhook:
+            async def send(self, **arguments: Any) -> Sent:
+                workspaces.responses.append(arguments | {"url": url})
+                return Sent()
+
+        return Webhook()
+
+
+@dataclass
+class Scene:
+    """A desk, a Slack, and the bot's answering between them."""
+
+    desk: FakeDesk
+    client: FakeClient
+    workspaces: FakeWorkspaces
+    logged: list[Any]
+
+    def ask(self, *asks: Ask) -> None:
+        """Let them be answered, one after the other, to the end."""
+
+        async def run() -> None:
+            pool = Pool(1)
+            office = Office(
+                desk=self.desk,  # type: ignore[arg-type]
+                workspaces=self.workspaces,  # type: ignore[arg-type]
+                pool=pool,
+                counters=new_counters(),
+                settings=Settings(),
+            )
+            answerer = Answerer(office)
+            for number, ask in enumerate(asks):
+                keys = (f"{ask.origin}:{ask.ts or number}",)
+                pool.start(lambda ask=ask, keys=keys: answerer.answer(ask, keys=keys))  # type: ignore[misc]
+            await pool.close()
+
+        asyncio.run(run())
+
+    @property
+    def reactions(self) -> list[str]:
+        """Names of the reactions put, in order."""
+        return [call["name"] for call in self.client.called("reactions_add")]
+
+
+@pytest.fixture
+def scene(labels: dict[str, Bilingual], logged: list[Any]) -> Scene:
+    """A fresh one."""
+    client = FakeClient()
+    workspace = Workspace(
+        team="T1",
+        enterprise="",
+        name="alpha",
+        bot_id="B1",
+        bot_user="UBOT",
+        client=client,
+    )
+    return Scene(
+        desk=FakeDesk(labels=labels),
+        client=client,
+        workspaces=FakeWorkspaces(workspace=workspace),
+        logged=logged,
+    )
+
+
+def mention(text: str, *, thread: str = "") -> Ask:
+    """Somebody mentions the bot."""
+    return Ask(
+        team="T1", channel="C1", user="U1", origin="mention", text=text, ts="2.0", thread=thread
+    )
+
+
+def test_a_mention_is_marked_read_and_answered_in_its_thread(scene: Scene) -> None:
+    """Eyes and a first word, then the answer in the first word's place, then a check mark."""
+    scene.ask(mention(f"help\n{TIMEOUT}"))
+    posted, updated = scene.client.called("chat_postMessage"), scene.client.called("chat_update")
+    assert [call["thread_ts"] for call in posted] == ["2.0"]
+    assert [call["text"] for call in posted + updated] == ["Reading the log …", "the answer"]
+    assert updated[0]["ts"].startswith("9.")
+    assert scene.reactions == ["eyes", "white_check_mark"]
+    assert scene.client.called("reactions_remove")[0]["name"] == "eyes"
+    for call in posted + updated:
+        assert (call["parse"], call["link_names"]) == ("none", False)
+    assert (posted[0]["unfurl_links"], posted[0]["unfurl_media"]) == (False, False)
+
+
+def test_a_question_under_somebodys_log_is_about_that_log(scene: Scene) -> None:
+    """In a thread the bot does not know, the first message comes along, its lines first."""
+    scene.client.parent = {"user": "U2", "text": f"{TIMEOUT} &lt;1&gt;"}
+    scene.ask(mention("what happened here?", thread="1.0"))
+    assert scene.desk.said == [(f"{TIMEOUT} <1>\n\nwhat happened here?", "slack:T1:C1:1.0")]
+
+
+@pytest.mark.parametrize("case", ["own log", "known thread"])
+def test_the_first_message_is_left_where_it_is_not_meant(scene: Scene, case: str) -> None:
+    """Who brings a log, or goes on in a thread, does not ask about the first message."""
+    text = TIMEOUT if case == "own log" else "why?"
+    if case == "known thread":
+        scene.desk.known.add("slack:T1:C1:1.0")
+    scene.ask(mention(text, thread="1.0"))
+    assert scene.client.called("conversations_replies") == []
+    assert scene.desk.said == [(text, "slack:T1:C1:1.0")]
+
+
+@pytest.mark.parametrize("origin", ["thread", "auto"])
+def test_talk_of_others_is_left_alone(scene: Scene, origin: str) -> None:
+    """No thread of the bot's, `auto` off: no call, no answer, nothing remembered."""
+    ask = Ask(
+        team="T1",
+        channel="C1",
+        user="U1",
+        origin=origin,  # type: ignore[arg-type]
+        text=TIMEOUT,
+        ts="2.0",
+        thread="1.0" if origin == "thread" else "",
+    )
+    scene.ask(ask)
+    assert (scene.client.calls, scene.desk.said, scene.desk.taken) == ([], [], set())
+
+
+def test_a_repeated_delivery_is_dropped(scene: Scene) -> None:
+    """The second one of the same message does nothing."""
+    scene.ask(mention(TIMEOUT), mention(TIMEOUT))
+    assert len(scene.desk.said) == 1
+    assert len(scene.client.called("chat_postMessage")) == 1
+
+
+def test_a_quiet_channel_gets_a_mark_for_what_is_not_sure(scene: Scene) -> None:
+    """No message at all, also no first word; who asked sees that it was read."""
+    scene.desk.settings = ChannelSettings(quiet=True, auto=True)
+    scene.desk.answer = Answer(message=notice("maybe"), status="unknown", sure=False)
+    auto = Ask(team="T1", channel="C1", user="U1", origin="auto", text=TIMEOUT, ts="3.0")
+    scene.ask(mention(TIMEOUT), auto)
+    assert scene.client.called("chat_postMessage") == []
+    assert scene.reactions == ["eyes", "grey_question"]
+    assert scene.desk.forgotten == ["slack:T1:C1:3.0"]
+
+
+def test_commands_where_the_bot_is_no_member_are_answered_apart(scene: Scene) -> None:
+    """The person gets the answer through the command's own address; no two share a talk."""
+    scene.client.refuse = lambda method, _: "not_in_channel" if method == "chat_postMessage" else ""
+    asks = [
+        Ask(
+            team="T1",
+            channel="C9",
+            user="U1",
+            origin="command",
+            text=f"{TIMEOUT}\n{number}",
+            response_url=f"https://hooks.slack.com/commands/{number}",
+        )
+        for number in range(2)
+    ]
+    scene.ask(*asks)
+    answers = [call for call in scene.workspaces.responses if call["text"] == "the answer"]
+    assert sorted(call["url"][-1] for call in answers) == ["0", "1"]
+    assert {call["response_type"] for call in answers} == {"ephemeral"}
+    conversations = {conversation for _, conversation in scene.desk.said}
+    assert len(conversations) == 2
+
+
+def test_blocks_slack_refuses_become_text(scene: Scene) -> None:
+    """The answer arrives as its text, without the blocks."""
+    scene.client.refuse = lambda method, arguments: (
+        "invalid_blocks" if method == "chat_update" and arguments["blocks"] else ""
+    )
+    scene.ask(mention(TIMEOUT))
+    assert [bool(call["blocks"]) for call in scene.client.called("chat_update")] == [True, False]
+    assert scene.reactions[-1] == "white_check_mark"
+
+
+def test_an_answer_whose_place_is_gone_is_posted_anew(scene: Scene) -> None:
+    """Somebody deleted the first word: the answer still comes."""
+    scene.client.refuse = lambda method, _: "message_not_found" if method == "chat_update" else ""
+    scene.ask(mention(TIMEOUT))
+    assert scene.client.called("chat_postMessage")[-1]["text"] == "the answer"
+
+
+def test_an_unexpected_failure_is_told_and_logged_without_secrets(scene: Scene) -> None:
+    """The person reads that it failed, the log has the traceback, redacted."""
+    token = "xoxb-" + "1234567890-abcdefghij"
+    scene.desk.failure = RuntimeError(f"called with {token}")
+    scene.ask(mention(TIMEOUT))
+    assert "Something unexpected" in scene.client.called("chat_update")[-1]["text"]
+    assert scene.reactions == ["eyes", "warning"]
+    failures = [line for line in scene.logged if line["event"] == "slack job failed"]
+    assert [("RuntimeError" in line["exception"]) for line in failures] == [True]
+    assert token not in str(scene.logged)
+
+
+def test_the_pool_takes_so_many_jobs_and_no_more() -> None:
+    """Full is full; when a job is done the next is taken, and all that were taken run."""
+
+    async def run() -> tuple[int, int, bool]:
+        pool, gate, done = Pool(1), asyncio.Event(), []
+
+        async def job() -> None:
+            await gate.wait()
+            done.append(1)
+
+        taken = 0
+        while pool.start(job):
+            taken += 1
+        gate.set()
+        await pool.close()
+        return taken, len(done), pool.full
+
+    assert asyncio.run(run()) == (JOBS + MAX_WAITING, JOBS + MAX_WAITING, False)
