@@ -56,6 +56,10 @@ def command(
     reply is one line of JSON. Exit code 3: the cause of the incident stays unknown.
     """
     state = context.find_object(State) or State()
+    if state.settings.llm_base_url:
+        from app.observe import configure_logging
+
+        configure_logging(state.settings.log_level)  # to stderr: the answer stands alone on stdout
     with state.service() as service:
         chat = state.open_chat(service)
         if conversation:

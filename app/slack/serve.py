@@ -54,8 +54,9 @@ async def serve_socket(service: Service, chat: Chat, settings: Settings, notify:
         )
         try:
             await handler.connect_async()
-            notify(_greeting(bot, "Socket Mode"))
-            await _until_stopped()
+            with _stop_signals() as stopped:
+                notify(_greeting(bot, "Socket Mode"))
+                await stopped.wait()
         finally:
             await handler.close_async()
     finally:
@@ -94,8 +95,10 @@ async def serve_http(
         serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listening]))
         while not server.started and not serving.done():
             await asyncio.sleep(STARTED_S)
-        notify(_greeting(bot, f"{address}{PATH}"))
-        await _until_stopped(serving)
+        with _stop_signals() as stopped:
+            serving.add_done_callback(lambda _: stopped.set())
+            notify(_greeting(bot, f"{address}{PATH}"))
+            await stopped.wait()
         server.should_exit = True
         await serving
     finally:
@@ -122,16 +125,15 @@ def _server(config: uvicorn.Config) -> uvicorn.Server:
     return Server(config)
 
 
-async def _until_stopped(serving: asyncio.Task[None] | None = None) -> None:
-    """Wait for SIGTERM or Ctrl-C, or the end of what serves."""
+@contextlib.contextmanager
+def _stop_signals() -> Iterator[asyncio.Event]:
+    """An event that SIGTERM and Ctrl-C set while the block runs."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    if serving is not None:
-        serving.add_done_callback(lambda _: stopped.set())
     try:
-        await stopped.wait()
+        yield stopped
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

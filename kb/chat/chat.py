@@ -49,7 +49,6 @@ class Chat:
         self._model = model
         self._clock = clock
         phrases = load_phrases(service.settings.data, service.knowledge)
-        self._phrases = phrases
         self._understanding = Understanding(phrases, service.knowledge)
         self._turns = Turns(service, phrases, self._understanding)
         self._kept = Conversations(
@@ -159,7 +158,7 @@ class Chat:
         parts = take_apart(message, reading, asks=self._understanding.asks)
         own, _ = redact(parts.own)
         if parts.pasted:
-            reading = without_orders(reading, parts.own, self._phrases.is_order)
+            reading = without_orders(reading, parts.own, self._understanding.is_order)
         with self._kept.turn(known.id):
             known = self._fresh(known, identifier)
             spoken = Spoken(
@@ -180,7 +179,7 @@ class Chat:
         if known.pinned and known.language:
             return known.language
         spoken = spoken_language(parts.own, known.language)
-        if spoken is None and not any(map(self._phrases.is_order, parts.lead.splitlines())):
+        if spoken is None and not any(map(self._understanding.is_order, parts.lead.splitlines())):
             spoken = spoken_language(parts.lead, known.language)
         return wanted or spoken or known.language or self._service_language()
 

@@ -197,7 +197,7 @@ def _bare(sentence: str) -> str:
     """A sentence without its markers and without Markdown."""
     text = _DECORATION.sub("", _MARKER.sub("", sentence))
     text = _SPACE_BEFORE_END.sub("", text).strip()
-    if text and text[-1] not in '.!?。！？)）"”':
+    if text and text[-1] not in '.!?。！？)）"”:：;；…':
         text += "。" if has_han(text) else "."
     return text
 

@@ -13,8 +13,6 @@ from kb.knowledge import Knowledge, read_yaml
 from kb.types import Language
 
 MAX_SPOKEN = 1000  # characters read for intents; a question is shorter, the rest is a report
-# Intents of lines that order rather than describe; "why does it hang" also tells that it hangs.
-_ORDERING = frozenset({"language", "outcome", "case", "search", "similar", "setting", "help"})
 _MEMORY = 16 << 20  # bytes RE2 may use for one set of automata
 
 Need = Literal["", "setting", "topic"]
@@ -174,11 +172,8 @@ class Phrases:
         return self.book.ordinals[found[0]].number if found else 0
 
     def is_order(self, line: str) -> bool:
-        """Whether a line orders the assistant about, rather than tells what happened."""
-        if self._orders.match(line):
-            return True
-        sayings = self.sayings(line)
-        return bool(sayings) and (bool(sayings[0].parts) or sayings[0].intent in _ORDERING)
+        """Whether a line gives orders to an assistant, such as to ignore its instructions."""
+        return bool(self._orders.match(line))
 
     def of_the_field(self, text: str) -> bool:
         """Whether the text holds a word of the field."""

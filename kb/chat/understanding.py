@@ -20,6 +20,8 @@ from kb.types import Check, Language
 
 MAX_SENTENCES = 12
 SHORT_ANSWER = 24  # characters of "the second one", "第二个吧"
+ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
+ORDERING: frozenset[Intent] = frozenset({"language", "case", "search", "similar", "help"})
 REPORT_CHARS = 120  # a question is shorter
 ALIKE = 0.5  # share of the person's words an option must have to be meant
 ALIKE_LEAD = 0.2  # by which it must lead before the next option
@@ -89,6 +91,19 @@ class Understanding:
         """Whether a pattern reads something in the line."""
         return bool(self._sayings(line))
 
+    def is_order(self, line: str) -> bool:
+        """Whether a line in a log orders the assistant about rather than tells what happened.
+
+        “Why does it hang” also tells that it hangs, and “disabling it helps” is evidence: only
+        short lines of intents that tell nothing count, beside plain orders of any length.
+        """
+        if self._phrases.is_order(line):
+            return True
+        saying = self._saying(line) if len(line) <= ORDER_CHARS else None
+        return saying is not None and (
+            bool(saying.parts) or saying.settles == "denied" or saying.intent in ORDERING
+        )
+
     def understand(self, own: str, situation: Situation) -> Understood:
         """What the person's own words mean in this situation."""
         whole = self._sayings(own)
@@ -132,8 +147,10 @@ class Understanding:
             heard = [item for item in heard if item.intent != "courtesy"] or heard[:1]
         said = " ".join(told)
         if not situation.has_incident and self._is_report(own):
-            kept = tuple(item for item in heard if item.intent == "setting")
-            return Understood(told=own, heard=kept, speaks=speaks, parts=parts)
+            about = tuple(item for item in heard if item.intent == "setting")
+            if situation.reports:
+                return Understood(told=own, heard=about, speaks=speaks, parts=parts)
+            return Understood(heard=about or (self._heard("search", own),), speaks=speaks)
         if not situation.has_incident and situation.reports and not _is_lookup(heard):
             kept = [item for item in heard if item.intent not in ABOUT_INCIDENT]
             return Understood(told=own, heard=tuple(kept), speaks=speaks, parts=parts)
@@ -147,7 +164,7 @@ class Understanding:
         return self._unasked(said or own, situation, parts)
 
     def _is_report(self, own: str) -> bool:
-        """Whether a message is so long that it tells of an incident, whatever it asks besides."""
+        """Whether a message is so long that it tells of something, whatever it asks besides."""
         return len(own) >= REPORT_CHARS and self._phrases.of_the_field(own)
 
     def _worth_telling(self, said: str, situation: Situation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import structlog
 import uvicorn
 
 from app.api import create_app
+from app.composition import open_service
 from kb.knowledge import Knowledge, read_labels
 from kb.settings import Settings
 from kb.types import (
@@ -157,6 +159,18 @@ def running(service: object, settings: Settings, chat: object = None) -> Iterato
         server.should_exit = True
         thread.join()
         listening.close()
+
+
+@pytest.fixture(scope="session")
+def built_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes state folders whose knowledge base is built: it is built once and copied."""
+    origin = tmp_path_factory.mktemp("built") / "home"
+    open_service(Settings(home=origin)).close()
+
+    def make() -> Path:
+        return Path(shutil.copytree(origin, tmp_path_factory.mktemp("home") / "home"))
+
+    return make
 
 
 @pytest.fixture(scope="session")

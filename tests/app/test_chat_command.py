@@ -27,6 +27,7 @@ from kb.chat.types import Citation, Reply, Statement
 from kb.errors import InputError
 from kb.settings import Settings
 from kb.types import Bilingual
+from tests.app import fake_openai
 from tests.app.fake_chat import STATEMENTS, FakeChat
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ from app import cli
 from app.commands.common import State
 from kb.knowledge import Knowledge, read_labels
 from kb.settings import Settings, shipped_data
+from tests.app import fake_openai
 from tests.app.fake_chat import FakeChat
 from tests.app.fakes import FakeService
 labels = read_labels(shipped_data() / "labels")
@@ -245,6 +247,38 @@ def test_a_name_is_told_once(labels: dict[str, Bilingual]) -> None:
         for _ in range(2)
     ]
     assert shown == [2, 1]
+
+
+@pytest.mark.slow
+def test_the_whole_of_it_with_a_failing_model(root: Path, tmp_path: Path) -> None:
+    """The installed verb reads a log, answers in the model's place, and says so on stderr only."""
+    path = tmp_path / "job.log"
+    path.write_text(LOG, encoding="utf-8")
+    with fake_openai.fake_openai() as server:
+        server.reset(fake_openai.fails(500))
+        environment = {
+            **os.environ,
+            "TIMEOUT_KB_HOME": str(tmp_path / "home"),
+            "TIMEOUT_KB_LLM_BASE_URL": server.address,
+            "TIMEOUT_KB_LLM_MODEL": "words-1",
+        }
+        command = [sys.executable, "-c", "from app.cli import main; main()", "chat", str(path)]
+        done = subprocess.run(
+            [*command, "--format", "json", "--lang", "en"],
+            input="why?\n",
+            capture_output=True,
+            text=True,
+            cwd=root,
+            env=environment,
+            check=True,
+            timeout=120,
+        )
+    first, second = [msgspec.json.decode(line, type=Reply) for line in done.stdout.splitlines()]
+    assert first.diagnosis is not None
+    assert first.diagnosis.causes[0].id == "rank-crash"
+    assert (second.conversation, second.source) == (first.conversation, "engine")
+    assert len(server.received) == 1
+    assert "language model failed" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

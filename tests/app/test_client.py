@@ -40,9 +40,9 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def settings(built_home: Callable[[], Path]) -> Settings:
     """Settings of a server that wants keys."""
-    return Settings(home=tmp_path_factory.mktemp("client"), public_url="https://kb.example.org")
+    return Settings(home=built_home(), public_url="https://kb.example.org")
 
 
 @pytest.fixture(scope="module")

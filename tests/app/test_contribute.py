@@ -147,9 +147,9 @@ def test_an_import_cut_off_half_way_is_repeated_without_doubles(service: FakeSer
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(built_home: Callable[[], Path]) -> Path:
     """The state folder of this module."""
-    return tmp_path_factory.mktemp("contribute")
+    return built_home()
 
 
 @pytest.fixture(scope="module")

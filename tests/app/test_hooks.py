@@ -38,9 +38,9 @@ ONE_LINERS = LINES[1].splitlines() if LINES else []
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def real(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("hooks")))
+    service = open_service(Settings(home=built_home()))
     yield service
     service.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -34,9 +35,9 @@ PAGE = "https://kb.example.org/timeouts"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def real(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service, whose page has an address."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("kept"), public_url=f"{PAGE}/"))
+    service = open_service(Settings(home=built_home(), public_url=f"{PAGE}/"))
     yield service
     service.close()
 

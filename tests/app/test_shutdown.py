@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -25,12 +25,14 @@ LOG = (
 
 
 @pytest.fixture
-def process(tmp_path: Path, root: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(
+    built_home: Callable[[], Path], root: Path
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A running server and its address."""
     running = subprocess.Popen(
         [sys.executable, "-c", "from app.cli import main; main()", "serve", "--port", "0"],
         cwd=root,
-        env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(tmp_path)},
+        env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(built_home())},
         stderr=subprocess.PIPE,
         text=True,
     )

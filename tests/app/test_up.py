@@ -30,9 +30,9 @@ LOG = (
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state folder of this module: the first start builds it."""
-    return tmp_path_factory.mktemp("up")
+def home(built_home: Callable[[], Path]) -> Path:
+    """The state folder of this module."""
+    return built_home()
 
 
 class Running:

@@ -35,11 +35,9 @@ DYING = f"import sys; print({OOM!r}); print({WATCHDOG!r}); sys.exit(7)"
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(built_home: Callable[[], Path]) -> Path:
     """A state folder that is built."""
-    folder = tmp_path_factory.mktemp("watch")
-    open_service(Settings(home=folder)).close()
-    return folder
+    return built_home()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ BENCHES = (
     ("reading logs", ["tests.bench.bench_scan"]),
     ("store, index and search", ["tests.bench.bench_index"]),
     ("one diagnosis", ["tests.bench.bench_diagnose"]),
+    ("the API under load", ["tests.bench.bench_api"]),
 )
 
 

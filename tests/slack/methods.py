@@ -72,6 +72,9 @@ def chat_post_ephemeral(context: Context) -> dict[str, Any]:
         raise SlackError("user_not_in_channel")
     message = _new_message(context, channel, via="chat.postEphemeral")
     message.ephemeral_for = user
+    if message.thread_ts and len(channel.thread(message.thread_ts)) < 2:
+        # Slack takes it and shows it to nobody.
+        context.backend.problems.append("chat.postEphemeral: in a thread that has not begun")
     channel.messages.append(message)
     return {"message_ts": message.ts}
 

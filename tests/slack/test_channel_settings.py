@@ -76,6 +76,21 @@ def test_ephemeral_answers_are_for_the_person_who_asked(slack: FakeSlack, channe
     assert "rank-crash" in "\n".join(strings(said[0].blocks))
 
 
+def test_a_click_on_an_ephemeral_answer_stays_between_two(
+    slack: FakeSlack, channel: Channel
+) -> None:
+    """What a button of such an answer brings is seen by the same person alone."""
+    set_up(slack, channel, "ephemeral on")
+    asked = slack.say(channel, samples.english_log(), mention=True, user="ben")
+    assert finished(slack, asked) == "white_check_mark"
+    (answer,) = [item for item in slack.answers(channel) if item.via == "chat.postEphemeral"]
+    for action in ("fixes", "right"):
+        number = len(slack.answers(channel)) + 1
+        slack.click(channel, answer, action, user="ben")
+        made = slack.answer(channel, number=number)
+        assert made.ephemeral_for == slack.add_user(channel, "ben").id
+
+
 def test_settings_outlive_a_language(slack: FakeSlack, channel: Channel) -> None:
     """A set language holds for mentions too, whatever the log speaks."""
     set_up(slack, channel, "language zh")

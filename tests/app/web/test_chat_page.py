@@ -169,7 +169,7 @@ def test_feedback_is_kept_once(real: Service, open_page: OpenPage) -> None:
 
 
 def test_what_it_was_instead_is_kept(real: Service, open_page: OpenPage) -> None:
-    """ "A wrong answer is stored with the cause chosen in its place."""
+    """A wrong answer is stored with the cause chosen in its place."""
     page = open_page("chat")
     page.chat_input[0].set_value(LOG).run()
     (identifier,) = address_of(page)["c"]

@@ -75,6 +75,18 @@ def test_a_description_is_diagnosed(talk: Talker) -> None:
     assert why.language == "zh"
 
 
+def test_a_report_with_a_question_is_diagnosed(talk: Talker) -> None:
+    """A first message that tells at length and asks at the end is the incident, not a lookup."""
+    report = (
+        "We train with DDP on 4 nodes and it hangs at the end of every epoch for half an hour, "
+        "then all ranks time out. Each rank has a different number of batches. How do I fix it?"
+    )
+    (reply,) = talk(report)
+    assert reply.intent == "tell"
+    assert reply.diagnosis is not None
+    assert reply.diagnosis.causes[0].id == "uneven-data"
+
+
 def test_a_text_without_a_timeout_claims_nothing(talk: Talker) -> None:
     """No cause is named for a log that shows no timeout, and questions say so."""
     build = "error TS2304: Cannot find name 'foo'.\nnpm ERR! code ELIFECYCLE\n" * 8

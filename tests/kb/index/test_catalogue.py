@@ -121,3 +121,20 @@ def assert_same(one: Catalogue, other: Catalogue) -> None:
     assert one.tags == other.tags
     for name in ("ordinals", "ids", "days", "numbers", "owners", "tag_of", "tagged"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@given(filters=FILTERS)
+@settings(max_examples=60, deadline=None)
+def test_a_selection_is_what_passes(store: Store, filters: Filters) -> None:
+    """Its chunks and counts are those of the entries that pass; asked again, it is the same one."""
+    catalogue = whole(store)
+    chosen = catalogue.select(filters)
+    mask = catalogue.passing(filters)
+    everything = mask is None or bool(mask.all())
+    assert (chosen.chunks is None) == everything
+    if mask is not None:
+        chunks = catalogue.numbers if chosen.chunks is None else chosen.chunks
+        assert chunks.tolist() == catalogue.chunks_of(mask).tolist()
+    assert chosen.facets == catalogue.facets(mask)
+    assert chosen.filters == (Filters() if everything else filters)
+    assert catalogue.select(filters) is chosen

@@ -229,3 +229,21 @@ def test_a_cut_off_file_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(content[: len(content) // 2])
     with pytest.raises(SearchIndexError, match="timeout-kb ingest --rebuild"):
         dense.load(tmp_path, "base.faiss")
+
+
+def test_vectors_come_back_as_they_were_put_in() -> None:
+    """Of an exact index, after changes too; unknown numbers are left out; lists give none."""
+    numbers, vectors = np.arange(0, 1000, 2, dtype=np.int64), clustered(500)
+    index = build(numbers, vectors, "exact")
+    asked = np.array([1, 4, 10, 998, 5000], dtype=np.int64)
+    found = index.vectors_of(asked)
+    assert found is not None
+    assert found[0].tolist() == [4, 10, 998]
+    assert np.array_equal(found[1], vectors[[2, 5, 499]])
+    later = clustered(2, seed=5)
+    gone, new = np.array([10], dtype=np.int64), np.array([4, 1], dtype=np.int64)
+    changed = index.with_changes(gone, new, later).vectors_of(np.sort(asked))
+    assert changed is not None
+    assert changed[0].tolist() == [1, 4, 998]
+    assert np.array_equal(changed[1], np.stack([later[1], later[0], vectors[499]]))
+    assert build(numbers, vectors, "ivf").vectors_of(asked) is None
