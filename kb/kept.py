@@ -90,3 +90,13 @@ def kept(service: Service, diagnosis_id: str) -> Kept:
             todo="diagnose the log again",
         )
     return found
+
+
+def drop(service: Service, diagnosis_id: str) -> None:
+    """Delete a kept diagnosis; its link leads nowhere from now on.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    if not service.store.records.delete_diagnosis(diagnosis_id):
+        raise NotFoundError(f"there is no diagnosis {diagnosis_id!r}", todo="check the link")

@@ -6,11 +6,12 @@ import hashlib
 
 from fastapi import APIRouter, Request, Response
 
+from app.api.access import admin_access
 from app.api.answering import answer_response
 from app.api.diagnose import ANSWERS
 from app.api.negotiate import answer_type
 from app.api.parts import Lang, has_version, parts_of
-from kb.kept import kept
+from kb.kept import drop, kept
 
 TAG_DIGITS = 32
 
@@ -40,3 +41,17 @@ async def kept_diagnosis(request: Request, identifier: str, lang: Lang = None) -
         del response.headers["content-length"], response.headers["content-type"]
         return Response(status_code=304, headers=dict(response.headers))
     return response
+
+
+@router.delete(
+    "/v1/diagnoses/{identifier}",
+    summary="Delete a kept diagnosis",
+    status_code=204,
+    response_class=Response,
+    dependencies=[admin_access],
+)
+async def delete_diagnosis(request: Request, identifier: str) -> Response:
+    """Delete a kept diagnosis; its link leads nowhere from now on."""
+    parts = parts_of(request)
+    await parts.run(lambda: drop(parts.service, identifier))
+    return Response(status_code=204)

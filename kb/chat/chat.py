@@ -13,7 +13,7 @@ from kb.chat.phrases import load_phrases
 from kb.chat.turns import Answer, Spoken, Turns
 from kb.chat.types import Conversation, Reply, Statement, Turn
 from kb.chat.understanding import Understanding, spoken_language
-from kb.errors import InputError
+from kb.errors import InputError, NotFoundError
 from kb.logs.redact import redact
 from kb.types import Language, LogReading
 
@@ -50,7 +50,7 @@ class Chat:
         self._clock = clock
         phrases = load_phrases(service.settings.data, service.knowledge)
         self._understanding = Understanding(phrases, service.knowledge)
-        self._turns = Turns(service, phrases, self._understanding)
+        self._turns = Turns(service, self._understanding)
         self._kept = Conversations(
             service.store.records, days=service.settings.chat_days, clock=clock
         )
@@ -228,7 +228,10 @@ class Chat:
     def _replace(self, reply: Reply) -> None:
         """Keep the model's words of a turn in place of the engine's."""
         with self._kept.turn(reply.conversation):
-            known = self._kept.load(reply.conversation)
+            try:
+                known = self._kept.load(reply.conversation)
+            except NotFoundError:  # forgotten while the model was speaking
+                return
             turns = tuple(
                 replace(turn, reply=replace(reply, diagnosis=None))
                 if turn.reply.number == reply.number

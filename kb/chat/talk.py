@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kb.chat.incident import Judged
-from kb.chat.phrases import Phrases, Place, Settles
+from kb.chat.phrases import Place, Settles
 from kb.chat.types import Change, Citation, Conversation, Intent, Question, Statement, StatementRole
 from kb.diagnose.wording import Words
 from kb.knowledge import Knowledge
@@ -26,11 +26,11 @@ class Heard:
     """What a message was understood as.
 
     Attributes:
-        own: the person's own words, redacted.
-        query: what to search with where the message asks for something.
+        own: the sentence of the person it stands in, redacted.
+        query: what to search with where it asks for something.
+        causes, places, ordinal: what it names: causes, backends and frameworks, a place in a list.
         settings: names of settings, as data/advice.yaml knows them or as written.
         settles: whether a cause was confirmed or denied.
-        note: why the logs were taken for another job, or empty.
     """
 
     intent: Intent
@@ -50,7 +50,6 @@ class Said:
     statements: tuple[Statement, ...]
     focus: str = ""
     shown: tuple[str, ...] = ()
-    suggestions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,6 @@ class Talk:
     """One turn: what was heard, what is known. `before` is what was known before this message."""
 
     service: Service
-    phrases: Phrases
     words: Words
     conversation: Conversation
     heard: Heard
@@ -66,8 +64,8 @@ class Talk:
     before: Judged | None = None
     changes: tuple[Change, ...] = ()
     question: Question | None = None
-    event: str = ""  # what became of pasted logs: merged, repeated, other
-    other: str = ""  # why they are of another job
+    event: str = ""  # what the turn did: merged, repeated, other, asked_new, answered, skip
+    other: str = ""  # why the logs are of another job
 
     @property
     def knowledge(self) -> Knowledge:

@@ -15,7 +15,6 @@ from kb.chat.incident import (
     judge,
     next_question,
 )
-from kb.chat.phrases import Phrases
 from kb.chat.suggestions import suggest
 from kb.chat.talk import Heard, Said, Talk
 from kb.chat.types import Answered, Change, Conversation, Question, Reply, Statement
@@ -51,20 +50,23 @@ class Answer:
     conversation: Conversation
 
 
+Key = tuple[str, float, int, Language]
+
+
 class Memory:
     """The last judgements, so that a turn need not repeat the one before. Thread-safe."""
 
     def __init__(self) -> None:
         """Begin empty."""
-        self._held: OrderedDict[tuple[str, int, Language], Judged] = OrderedDict()
+        self._held: OrderedDict[Key, Judged] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, int, Language]) -> Judged | None:
+    def get(self, key: Key) -> Judged | None:
         """The judgement after that turn of a conversation, if it is still held."""
         with self._lock:
             return self._held.get(key)
 
-    def put(self, key: tuple[str, int, Language], judged: Judged | None) -> None:
+    def put(self, key: Key, judged: Judged | None) -> None:
         """Hold a judgement; the oldest makes room."""
         if judged is None:
             return
@@ -88,10 +90,9 @@ class _State:
 class Turns:
     """Answers messages of conversations it is handed; keeps nothing itself."""
 
-    def __init__(self, service: Service, phrases: Phrases, understanding: Understanding) -> None:
+    def __init__(self, service: Service, understanding: Understanding) -> None:
         """Answer with the knowledge of `service`."""
         self._service = service
-        self._phrases = phrases
         self._understanding = understanding
         self._memory = Memory()
 
@@ -219,7 +220,7 @@ class Turns:
         if known.reading is None:
             return None
         number = known.turns[-1].reply.number if known.turns else 0
-        held = self._memory.get((known.id, number, language))
+        held = self._memory.get(_key(known, number, language))
         return held or judge(self._service, known, language)
 
     # --- the reply -------------------------------------------------------------------------
@@ -233,7 +234,7 @@ class Turns:
             else self._known(known, state.language)
         )
         number = known.turns[-1].reply.number + 1 if known.turns else 1
-        self._memory.put((known.id, number, state.language), judged)
+        self._memory.put(_key(known, number, state.language), judged)
         moved: tuple[Change, ...] = ()
         if judged and state.before and state.event != "skip":
             moved = changes(state.before, judged)
@@ -242,7 +243,6 @@ class Turns:
             question = question or self._question(state, judged, words, asks=True)
         talk = Talk(
             service=self._service,
-            phrases=self._phrases,
             words=words,
             conversation=known,
             heard=heard[0],
@@ -283,6 +283,11 @@ class Turns:
         """The diagnosis as every face shows it: with as many causes as are set."""
         top = self._service.settings.top
         return replace(judged.diagnosis, causes=judged.diagnosis.causes[:top])
+
+
+def _key(known: Conversation, number: int, language: Language) -> Key:
+    """A turn's judgement; an id forgotten and created again is another conversation."""
+    return known.id, known.created_s, number, language
 
 
 def _in_language(state: _State, language: Language) -> _State:

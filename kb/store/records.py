@@ -37,6 +37,13 @@ class Records:
             ).fetchone()
         return _record("diagnosis", diagnosis_id, row)
 
+    def delete_diagnosis(self, diagnosis_id: str) -> bool:
+        """Delete a diagnosis; whether it was there."""
+        with self._database.write() as connection:
+            return bool(
+                connection.execute("DELETE FROM diagnoses WHERE id = ?", (diagnosis_id,)).rowcount
+            )
+
     def list_diagnoses(self, *, limit: int = LIST_LIMIT) -> list[Record]:
         """The newest diagnoses."""
         with self._database.read() as connection:

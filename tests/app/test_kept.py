@@ -144,3 +144,11 @@ def test_a_kept_diagnosis_of_another_shape_is_told(real: Service) -> None:
     real.store.records.put_diagnosis("odd", b'{"format": 99}', created_s=0.0)
     with pytest.raises(StoreError, match="diagnose the log again"):
         kept(real, "odd")
+
+
+def test_a_deleted_diagnosis_is_gone(api: httpx.Client) -> None:
+    """After DELETE the link leads nowhere, and deleting again says so."""
+    place = api.put("/v1/diagnose?keep=true", content=LOG.encode()).headers["Location"]
+    assert api.get(place).status_code == 200
+    assert api.delete(place).status_code == 204
+    assert (api.get(place).status_code, api.delete(place).status_code) == (404, 404)

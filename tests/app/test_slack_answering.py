@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from app.slack.desk import Answer
 from app.slack.lookup_blocks import notice
 from app.slack.office import Office
 from app.slack.pool import JOBS, MAX_WAITING, Pool
-from app.slack.types import Ask, ChannelSettings
+from app.slack.types import Ask, ChannelSettings, SlackFile
 from app.slack.workspaces import Workspace
 from kb.settings import Settings
 from kb.types import Bilingual, Language
@@ -87,6 +87,7 @@ class FakeClient:
     token: str = "xoxb-1"  # noqa: S105 - of the test alone
     proxy: str | None = None
     parent: dict[str, Any] = field(default_factory=dict)
+    file: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refuse: Callable[[str, dict[str, Any]], str] = lambda _method, _arguments: ""
 
@@ -100,6 +101,8 @@ class FakeClient:
                 raise SlackApiError("refused", {"error": error})
             if method == "conversations_replies":
                 return {"messages": [self.parent]}
+            if method == "files_info":
+                return {"file": self.file}
             return {"ts": f"9.{len(self.calls)}"}
 
         return call
@@ -115,6 +118,7 @@ class FakeWorkspaces:
 
     workspace: Workspace
     responses: list[dict[str, Any]] = field(default_factory=list)
+    session: object = None  # no connection is to be made
 
     def find(self, team: str) -> Workspace | None:
         """The one, by its team."""
@@ -313,6 +317,17 @@ def test_an_unexpected_failure_is_told_and_logged_without_secrets(scene: Scene) 
     failures = [line for line in scene.logged if line["event"] == "slack job failed"]
     assert [("RuntimeError" in line["exception"]) for line in failures] == [True]
     assert token not in str(scene.logged)
+
+
+def test_a_file_of_a_shared_channel_is_asked_for_and_its_address_checked(scene: Scene) -> None:
+    """Such a file comes without an address; the one Slack tells is no more believed than others."""
+    scene.client.file = {"id": "F1", "name": "a.log", "url_private": "https://evil.example/a.log"}
+    file = SlackFile(id="F1", name="a.log")
+    scene.ask(replace(mention(""), files=(file,)))
+    assert scene.client.called("files_info") == [{"file": "F1"}]
+    shown = scene.client.called("chat_update")[-1]["blocks"][0]["text"]["text"]
+    assert "a.log is not at files.slack.com but at evil.example" in shown
+    assert scene.reactions == ["eyes", "warning"]
 
 
 def test_the_pool_takes_so_many_jobs_and_no_more() -> None:

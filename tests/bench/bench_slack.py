@@ -42,12 +42,12 @@ def ask(slack: FakeSlack, channels: list[Channel]) -> tuple[list[tuple[Channel, 
         due = started + SECONDS * number / QUESTIONS
         while time.monotonic() < due:
             time.sleep(max(0.0, min(0.01, due - time.monotonic())))
-        # A cut counts where there was a connection to cut.
+        channel = channels[number % len(channels)]
+        asked.append((channel, slack.say(channel, log, mention=True)))
+        # At once, with that question on its way; it counts where there was a connection to cut.
         if cut_at and time.monotonic() - started >= cut_at[0] and slack.run(slack.sockets.cut()):
             cut_at.pop(0)
             cuts += 1
-        channel = channels[number % len(channels)]
-        asked.append((channel, slack.say(channel, log, mention=True)))
     took_s = time.monotonic() - started
     print(f"asked {len(asked)} questions in {took_s:.1f} s, the connection cut {cuts} times")
     return asked, cuts

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 
@@ -61,7 +60,6 @@ class Clock:
     """Time that passes when told to."""
 
     now_s: float = 1_750_000_000.0
-    started_s: float = field(default=1_750_000_000.0)
 
     def __call__(self) -> float:
         """Seconds since the epoch."""
@@ -74,12 +72,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     opened = open_service(Settings(home=tmp_path_factory.mktemp("chat-home")))
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="session")
-def home(service: Service) -> Path:
-    """The state folder of `service`."""
-    return service.settings.home
 
 
 @pytest.fixture

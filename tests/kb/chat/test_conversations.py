@@ -94,6 +94,22 @@ def test_forgetting(chat: CheckedChat) -> None:
         chat.conversation(reply.conversation)
 
 
+def test_an_id_created_again_is_another_conversation(chat: CheckedChat) -> None:
+    """What was known under a forgotten id plays no part when a face uses the id again."""
+    name = "slack:T3:C3:1.0"
+    chat.say("你好", conversation=name, create=True)
+    chat.say(OOM_LOG, conversation=name, language="zh")
+    assert chat.forget(name)
+    chat.say("hello", conversation=name, create=True)
+    first = chat.say(TIMEOUT_LOG, conversation=name, language="en")
+    reply = chat.say("走的 RoCE，两台机器", conversation=name)
+    assert first.diagnosis is not None
+    before = {cause.id: cause.probability for cause in first.diagnosis.causes}
+    for change in reply.changes:
+        assert change.before == before.get(change.cause, change.before)
+    assert "rank-crash" not in [change.cause for change in reply.changes]
+
+
 def test_threads_lose_no_turn(chat: CheckedChat) -> None:
     """Messages said at once all become turns of their own, numbered without a gap."""
     conversation = chat.say(TIMEOUT_LOG).conversation

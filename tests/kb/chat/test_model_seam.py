@@ -80,6 +80,18 @@ def test_half_an_answer_is_no_answer(service: Service, clock: Clock) -> None:
     assert all(s.citations for s in statements if isinstance(s, Statement))
 
 
+def test_forgotten_while_a_model_speaks(service: Service, clock: Clock) -> None:
+    """A conversation deleted meanwhile stays deleted, and the answer is still given."""
+    chat = Chat(service, model=Scripted(), clock=clock)
+    stream = chat.stream(OOM_LOG, conversation="slack:T9:C9:9.9", create=True)
+    next(stream)
+    assert chat.forget("slack:T9:C9:9.9")
+    *_, reply = stream
+    assert isinstance(reply, Reply)
+    assert reply.source == "model"
+    assert not chat.forget("slack:T9:C9:9.9")
+
+
 def test_it_never_sees_a_secret(service: Service, clock: Clock) -> None:
     """What is sent to a model is redacted."""
     secret = "hf_" + "a1B2c3D4" * 4
