@@ -28,7 +28,6 @@ class Seen:
 
     path: str
     authorization: str
-    cookies: str = ""
 
 
 @dataclass(kw_only=True)
@@ -53,13 +52,7 @@ class FileHost:
     async def download(self, request: web.Request) -> web.StreamResponse:
         """Serve one file as its behaviour says."""
         authorization = request.headers.get("Authorization", "")
-        self.seen.append(
-            Seen(
-                path=request.path,
-                authorization=authorization,
-                cookies=request.headers.get("Cookie", ""),
-            )
-        )
+        self.seen.append(Seen(path=request.path, authorization=authorization))
         file, workspace = self._find(request.match_info["id"])
         if file is None or workspace is None:
             return web.Response(status=404, text="not found")

@@ -36,13 +36,12 @@ class HttpMode:
 
     secret: str
     address: str = ""
-    retry: bool = True
     _session: aiohttp.ClientSession | None = field(default=None, repr=False)
 
     async def deliver(self, delivery: Delivery) -> None:
         """Post, and again as Slack does where no 2xx came in time."""
         reason = ""
-        retries = RETRIES_S if delivery.kind == "events_api" and self.retry else ()
+        retries = RETRIES_S if delivery.kind == "events_api" else ()
         for number, wait_s in enumerate((0.0, *retries)):
             await asyncio.sleep(wait_s)
             extra = {}

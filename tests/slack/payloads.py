@@ -158,19 +158,6 @@ def message_shortcut(
     }
 
 
-def global_shortcut(
-    workspace: Workspace, user: str, callback_id: str, urls: dict[str, str]
-) -> dict[str, Any]:
-    """What a global shortcut sends: there is no channel and no response_url."""
-    return {
-        "type": "shortcut",
-        "callback_id": callback_id,
-        "action_ts": new_ts(),
-        **_who(workspace, user),
-        "trigger_id": urls["trigger_id"],
-    }
-
-
 def view_submission(
     workspace: Workspace,
     view: dict[str, Any],

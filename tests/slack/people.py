@@ -141,8 +141,13 @@ class People:
     def message_shortcut(
         self, channel: Channel, message: Message, callback_id: str, *, user: str = "ann"
     ) -> Delivery:
-        """A person picks the app's entry in a message's menu."""
-        self._check_shortcut("message", callback_id)
+        """A person picks the app's entry in a message's menu.
+
+        Raises:
+            ValueError: the manifest has no such entry.
+        """
+        if ("message", callback_id) not in self.manifest.shortcuts:
+            raise ValueError(f"the manifest has no message shortcut {callback_id!r}")
         workspace = self.team_of(channel)
         who = workspace.add_user(user).id
         urls = self._urls(workspace, channel, who, message)
@@ -150,20 +155,6 @@ class People:
             workspace, channel, message, who, callback_id, urls, self.files_host
         )
         return self.send("interactive", body)
-
-    def global_shortcut(
-        self, workspace: Workspace, callback_id: str, *, user: str = "ann"
-    ) -> Delivery:
-        """A person picks the app's entry in the shortcuts menu."""
-        self._check_shortcut("global", callback_id)
-        who = workspace.add_user(user).id
-        urls = {"trigger_id": self._trigger(workspace)}
-        body = payloads.global_shortcut(workspace, who, callback_id, urls)
-        return self.send("interactive", body)
-
-    def _check_shortcut(self, kind: str, callback_id: str) -> None:
-        if (kind, callback_id) not in self.manifest.shortcuts:
-            raise ValueError(f"the manifest has no {kind} shortcut {callback_id!r}")
 
     def submit(
         self, workspace: Workspace, view: dict[str, Any], values: dict[str, Any], *, user: str

@@ -47,7 +47,6 @@ class SocketMode:
         self.ack_s = ack_s
         self.connections: list[Connection] = []
         self.opened = 0
-        self.unknown_acks: list[str] = []
         self.tickets: dict[str, float] = {}
         self._pending: list[Delivery] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,7 +99,6 @@ class SocketMode:
             if delivery is not None:
                 delivery.acknowledge(message.get("payload"))
                 return
-        self.unknown_acks.append(envelope_id)
 
     async def deliver(self, delivery: Delivery) -> None:
         """Send an envelope now, or when the app connects again."""

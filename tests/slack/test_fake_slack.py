@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 import httpx
@@ -26,8 +27,10 @@ from tests.slack.http_mode import Forgery, sign
 from tests.slack.manifest import Manifest
 from tests.slack.workspace import Channel, Workspace, as_typed
 
+SCOPES = frozenset({"chat:write", "app_mentions:read", "channels:history", "files:read"})
+MORE_SCOPES = frozenset({"files:write", "channels:read", "users:read", "reactions:write"})
 MANIFEST = Manifest(
-    scopes=frozenset({"chat:write", "app_mentions:read", "channels:history", "files:read"}),
+    scopes=SCOPES,
     events=frozenset({"app_mention", "message.channels"}),
     commands=frozenset({"/timeout"}),
     shortcuts=frozenset({("message", "diagnose")}),
@@ -118,6 +121,27 @@ def test_only_scopes_of_the_manifest_are_granted(client: WebClient, channel: Cha
         == "missing_scope"
     )
     assert refusal(lambda: client.users_info(user="U1")) == "missing_scope"
+
+
+def test_with_more_scopes_more_can_be_asked(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, client: WebClient
+) -> None:
+    """Channels, people, reactions and uploads answer as Slack's client expects."""
+    slack.manifest = replace(MANIFEST, scopes=SCOPES | MORE_SCOPES)
+    ann = alpha.add_user("ann", locale="zh-CN")
+    message = slack.say(channel, "hello")
+    assert client.conversations_info(channel=channel.id)["channel"]["name"] == "train"
+    assert client.users_info(user=ann.id)["user"]["locale"] == "zh-CN"
+    assert [item["id"] for item in client.users_conversations()["channels"]] == [channel.id]
+    client.reactions_add(channel=channel.id, timestamp=message.ts, name="eyes")
+    client.reactions_remove(channel=channel.id, timestamp=message.ts, name="eyes")
+    assert (message.reacted, message.reactions) == (["eyes"], {"eyes": set()})
+    client.files_upload_v2(channel=channel.id, filename="all.txt", content="the whole answer")
+    newest = client.conversations_history(channel=channel.id)["messages"][0]
+    assert newest["files"][0]["name"] == "all.txt"
+    assert alpha.files[newest["files"][0]["id"]].body == b"the whole answer"
+    link = client.chat_getPermalink(channel=channel.id, message_ts=message.ts)["permalink"]
+    assert link.endswith(f"/archives/{channel.id}/p{message.ts.replace('.', '')}")
 
 
 def test_a_limited_method_says_when_to_come_back(
