@@ -19,6 +19,7 @@ from kb.errors import InputError
 if TYPE_CHECKING:
     from kb.settings import Settings
 
+KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed connection
 GRACE_S = 10  # running requests may finish this long after the signal to stop
 M_ARENA_MAX = -8  # of mallopt(3)
 EXAMPLE = "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) timed out"
@@ -84,6 +85,7 @@ def command(
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=KEEP_ALIVE_S,
             server_header=False,
         )
         with stop_signals_end_quietly():

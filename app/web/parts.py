@@ -60,9 +60,11 @@ def words() -> Words:
 
 def language() -> Language:
     """The language of the interface: chosen, in the address, set for the program, the browser's."""
+    if LANGUAGE not in st.session_state and LANG in st.query_params:
+        # The menu's links drop the address's parameters: what it said first is remembered.
+        st.session_state[LANGUAGE] = st.query_params[LANG]
     for asked in (
         st.session_state.get(LANGUAGE),
-        st.query_params.get(LANG),
         service().settings.lang,
         st.context.locale,
     ):

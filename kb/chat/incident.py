@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from kb.chat.types import Answered, Change, Conversation, Option, Question
 from kb.diagnose.checks import best_check
-from kb.diagnose.fixes import fit
+from kb.diagnose.fixes import elsewhere, fit
 from kb.diagnose.signals import DENIED_SHARE, Signal
 from kb.diagnose.wording import Words
 from kb.knowledge import Knowledge
-from kb.types import AppliesTo, Check, Diagnosis, Incident, Language, LogReading
+from kb.types import Check, Diagnosis, Incident, Language, LogReading
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -28,8 +28,6 @@ CHANGES_TOLD = 3
 WHY_QUOTES = 3
 ASKED_CAUSES = 4  # leading causes a question has to tell apart
 UNFIT = -5.0  # of `fit`: the check is for another backend or version
-COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
-COMMON_BACKEND = "nccl"  # what a log that names no backend is about
 FLATTER = 0.5  # power on the probabilities when the verdict is nearly certain: what would test it?
 
 
@@ -183,18 +181,6 @@ def fitting_checks(knowledge: Knowledge, cause: str, incident: Incident) -> list
     scored = [(fit(check.applies_to, incident), check) for check in checks]
     kept = [(score, check) for score, check in scored if score > UNFIT]
     return [check for _, check in sorted(kept, key=lambda pair: (-pair[0], pair[1].id))]
-
-
-def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
-    """Whether something is made for a framework or backend that nothing here speaks of.
-
-    `fit` lets such things pass where the log does not say what it ran on; a person should not be
-    asked about HCCL's heartbeat on a machine nobody called an Ascend.
-    """
-    frameworks, backends = set(applies.frameworks), set(applies.backends)
-    seen = {*incident.frameworks, *COMMON}
-    wrong_backend = bool(backends) and not backends & {incident.backend or COMMON_BACKEND}
-    return wrong_backend or (bool(frameworks) and not frameworks & seen)
 
 
 def as_question(check: Check, words: Words) -> Question:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kb.diagnose import wording
 from kb.diagnose.checks import best_check
 from kb.diagnose.engine import SIMILAR_SHOWN, Verdict
-from kb.diagnose.fixes import fit, order_fixes, versions_allow
+from kb.diagnose.fixes import elsewhere, fit, here_first, order_fixes, versions_allow
 from kb.diagnose.kinship import KIN_SIGNAL
 from kb.diagnose.model import Scored
 from kb.diagnose.signals import Signal
@@ -210,7 +210,7 @@ def _fixes(cause: Cause, cases: Sequence[Hit], request: Request) -> list[Fix]:
         if hit.score >= CASE_FIX_SCORE
         for fix in order_fixes(request.entries[hit.entry_id].fixes, incident)[:1]
     ]
-    return [*own, *order_fixes(cause.fixes, incident)][:FIXES_SHOWN]
+    return here_first([*own, *order_fixes(cause.fixes, incident)], incident)[:FIXES_SHOWN]
 
 
 def answer_fix(fix: Fix, words: Words) -> AnswerFix:
@@ -231,7 +231,8 @@ def _checks(cause: Cause, request: Request) -> list[Check]:
     incident = request.reading.incident
     scored = [(fit(check.applies_to, incident), check) for check in cause.checks]
     kept = [(score, check) for score, check in scored if score > -5]
-    return [check for _, check in sorted(kept, key=lambda pair: (-pair[0], pair[1].id))]
+    kept.sort(key=lambda pair: (elsewhere(pair[1].applies_to, incident), -pair[0], pair[1].id))
+    return [check for _, check in kept]
 
 
 def answer_check(check: Check, knowledge: Knowledge, words: Words) -> AnswerCheck:
@@ -256,6 +257,7 @@ def _best_check(request: Request, knowledge: Knowledge, words: Words) -> AnswerC
         check
         for scored in leading[:2]
         for check in _checks(knowledge.cause_by_id[scored.cause], request)
+        if not elsewhere(check.applies_to, request.reading.incident)
     ]
     best = best_check(checks, {scored.cause: scored.probability for scored in leading})
     return answer_check(best, knowledge, words) if best else None

@@ -19,7 +19,8 @@ SIMILAR_SHOWN = 5
 SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
 SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
 # Paths, addresses and identifiers: a file called `stuck-gpu.md` is no report of a hang.
-_NAMES = re.compile(r"\S*[/_]\S*|[^\s-]+-[^\s-]+-\S+")
+# In ASCII only: Chinese has no spaces, a whole sentence would go with the path in it.
+_NAMES = re.compile(r"[!-~]*[/_][!-~]*|[!-,.-~]+-[!-,.-~]+-[!-~]+")
 QUERY_CHARS = 6000
 UNSURE_CHARS = 600  # of lines that may be words, searched with when none surely are
 STACK_EVENT = "thread_dump"  # people take stacks of processes that hang

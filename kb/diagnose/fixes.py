@@ -15,6 +15,8 @@ GENERAL = 1.0  # applies everywhere
 NAMED = 2.5  # made for the very error that came first
 UNSEEN = -1.0  # for a framework the input does not name
 EXCLUDED = -10.0  # for another backend or version than the one seen
+COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
+COMMON_BACKEND = "nccl"  # what a log that names no backend is about
 _WORDS = re.compile(r"[a-z0-9]+")
 _SPECIFIER = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*((?:[<>=!~]=?|===)\s*[^\s]+.*)\Z")
 
@@ -23,7 +25,13 @@ def order_fixes(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
     """The fixes that can apply to `incident`, best fitting first, ties by id."""
     scored = [(fix_score(fix, incident), fix) for fix in fixes]
     kept = [(score, fix) for score, fix in scored if score > EXCLUDED / 2]
-    return [fix for _, fix in sorted(kept, key=lambda pair: (-pair[0], pair[1].id))]
+    kept.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return here_first([fix for _, fix in kept], incident)
+
+
+def here_first(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
+    """The fixes in their order, those made for what nothing here speaks of behind the others."""
+    return sorted(fixes, key=lambda fix: elsewhere(fix.applies_to, incident))
 
 
 def fix_score(fix: Fix, incident: Incident) -> float:
@@ -59,6 +67,18 @@ def fit(applies: AppliesTo, incident: Incident) -> float:
     if applies.stages and incident.stage != "unknown":
         score += FITS / 2 if incident.stage in applies.stages else UNSEEN
     return score
+
+
+def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
+    """Whether something is made for a framework or backend that nothing here speaks of.
+
+    `fit` lets such things pass where the log does not say what it ran on; a person should not be
+    asked about HCCL's heartbeat on a machine nobody called an Ascend.
+    """
+    frameworks, backends = set(applies.frameworks), set(applies.backends)
+    seen = {*incident.frameworks, *COMMON}
+    wrong_backend = bool(backends) and not backends & {incident.backend or COMMON_BACKEND}
+    return wrong_backend or (bool(frameworks) and not frameworks & seen)
 
 
 def versions_allow(specifiers: Sequence[str], versions: Mapping[str, str]) -> bool:

@@ -93,6 +93,13 @@ def test_what_is_no_timeout_is_not_called_one(text: str, service: Service) -> No
     assert (diagnosis.status, diagnosis.causes, diagnosis.cases) == ("no_timeout", (), ())
 
 
+def test_a_path_in_a_chinese_sentence_hides_nothing(service: Service) -> None:
+    """Chinese has no spaces: the words around a path still report a hang."""
+    diagnosis = service.diagnose_text("在昇腾上用/data/ckpt路径保存的时候多机训练卡死了")
+    assert diagnosis.status == "diagnosed"
+    assert diagnosis.causes[0].id == "checkpoint-io"
+
+
 def test_a_bare_hang_is_unknown_and_says_what_to_collect(service: Service) -> None:
     """Without evidence the answer is `unknown` with next steps, not a guess."""
     diagnosis = service.diagnose_text("it hangs")

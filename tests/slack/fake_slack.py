@@ -35,7 +35,7 @@ from tests.slack.workspace import (
 
 T = TypeVar("T")
 Mode = Literal["socket", "http"]
-WAIT_S = 20.0  # until a test gives up
+WAIT_S = 60.0  # until a test gives up; machines may be busy
 POLL_S = 0.01
 
 

@@ -17,7 +17,7 @@ from tests.slack.workspace import Channel, Message, StoredFile, Workspace, new_t
 
 RESPONSE_USES = 5
 RESPONSE_S = 30 * 60
-SLOW_PIECE_S = 0.2
+SLOW_LOOK_S = 0.05  # between two looks whether a slow file may go on
 LOGIN_PAGE = "<!DOCTYPE html><html><head><title>Slack</title></head><body>Sign in</body></html>"
 MOST_UPLOAD = 1 << 30
 
@@ -83,9 +83,11 @@ class FileHost:
         response = web.StreamResponse(headers={"Content-Type": file.mimetype})
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
-            for byte in file.body:
-                await response.write(bytes([byte]))
-                await asyncio.sleep(SLOW_PIECE_S)
+            await response.write(file.body[:1])
+            while not file.released:
+                await asyncio.sleep(SLOW_LOOK_S)
+            await response.write(file.body[1:])
+            await response.write_eof()
         return response
 
     async def upload(self, request: web.Request) -> web.StreamResponse:

@@ -61,6 +61,15 @@ def test_a_quiet_channel_hears_only_what_is_known(slack: FakeSlack, channel: Cha
     assert "rank-crash" in "\n".join(strings(answered(slack, channel, sure).blocks))
 
 
+def test_quiet_and_auto_together_leave_no_trace(slack: FakeSlack, channel: Channel) -> None:
+    """A log nobody asked about that the evidence does not decide gets neither word nor mark."""
+    set_up(slack, channel, "auto on", "quiet on")
+    unsure = slack.say(channel, samples.undecided_log())
+    sure = slack.say(channel, samples.english_log())
+    assert "rank-crash" in "\n".join(strings(slack.answer(channel, sure).blocks))
+    nothing_said_of(slack, channel, unsure)
+
+
 def test_ephemeral_answers_are_for_the_person_who_asked(slack: FakeSlack, channel: Channel) -> None:
     """Ephemeral: only the one who asked sees the answer, and nothing else is posted.
 

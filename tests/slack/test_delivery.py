@@ -68,6 +68,11 @@ def all_acknowledged(slack: FakeSlack) -> None:
     slack.until(lambda: all(item.acked for item in slack.deliveries), what="acknowledgements")
 
 
+def connected_anew(slack: FakeSlack, opened: int) -> None:
+    """Wait for a connection beyond the first `opened` ones."""
+    slack.until(lambda: slack.sockets.opened > opened, what="new connection")
+
+
 def repeat(slack: FakeSlack, message: Message) -> None:
     """Slack delivers all events of a message once more, in the same and in new envelopes."""
     for item in events_of(slack, message):
@@ -166,11 +171,23 @@ def test_nothing_is_lost_while_the_connection_breaks(own: Office) -> None:
         asked += [slack.say(channel, samples.english_log(), mention=True) for _ in range(2)]
         slack.run(slack.sockets.cut())
         asked += [slack.say(channel, "help", mention=True) for _ in range(2)]
-        slack.until(lambda before=opened: slack.sockets.opened > before, what="new connection")
+        connected_anew(slack, opened)
     for message in asked:
         answered(slack, channel, message)
     all_acknowledged(slack)
     assert len(asked) == 4 * CUTS
+
+
+def test_a_new_connection_is_tried_until_there_is_one(own: Office) -> None:
+    """Slack refusing a new address at first costs time and no question."""
+    slack, channel = own.slack, own.alpha.add_channel("refused")
+    slack.api.broken += [("apps.connections.open", 503)] * 2
+    opened = slack.sockets.opened
+    slack.run(slack.sockets.cut())
+    asked = slack.say(channel, samples.english_log(), mention=True)
+    connected_anew(slack, opened)
+    answered(slack, channel, asked)
+    assert slack.api.broken == []
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
@@ -181,7 +198,7 @@ def test_slack_may_ask_for_a_new_connection(own: Office, reason: str) -> None:
     before = slack.say(channel, samples.english_log(), mention=True)
     slack.run(slack.sockets.disconnect(reason))  # type: ignore[arg-type]
     after = slack.say(channel, samples.english_log(), mention=True)
-    slack.until(lambda: slack.sockets.opened > opened, what="new connection")
+    connected_anew(slack, opened)
     answered(slack, channel, before)
     answered(slack, channel, after)
 

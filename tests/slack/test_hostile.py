@@ -48,6 +48,7 @@ def test_a_quoted_line_is_letters_only(office: Office, channel: Channel) -> None
     answer = answered(slack, channel, asked)
     check_harmless(answer)
     assert "redacted" in text_of(answer)
+    assert "OutOfMemoryError" not in office.bot.said  # nor anything else of what people paste
     check_nothing_leaked(slack, office.bot)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def select(options: int) -> dict[str, Any]:
     }
 
 
-AT_THE_LIMIT = {
+AT_THE_LIMIT: dict[str, tuple[Callable[[int], dict[str, Any]], int]] = {
     "header": (lambda n: {"type": "header", "text": text(n)}, 150),
     "section": (lambda n: {"type": "section", "text": text(n, "mrkdwn")}, 3000),
     "fields": (lambda n: {"type": "section", "fields": [text(3)] * n}, 10),

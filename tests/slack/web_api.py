@@ -69,7 +69,8 @@ class WebApi:
             if method == call.method:
                 del self.broken[at]
                 call.response = {"ok": False, "error": "internal_error"}
-                return web.Response(status=status, text="upstream failure")
+                page = "<html><body>upstream failure</body></html>"
+                return web.Response(status=status, text=page, content_type="text/html")
         return None
 
     def _answer(self, call: Call) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class StoredFile:
     redirect: str = ""
     mimetype: str = "text/plain"
     told_size: int | None = None  # what the message says, where it is not the truth
+    released: bool = False  # a slow file stops after its first byte until this is set
 
     def as_json(self, host: str) -> dict[str, Any]:
         """The file object of events and `files.info`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kb.chat.incident import elsewhere
 from kb.chat.talk import Said, Talk, cite_cause, cite_sources
 from kb.chat.types import Citation, Statement
 from kb.diagnose.fixes import order_fixes
@@ -33,7 +32,7 @@ def answer_fix(talk: Talk) -> Said:
 
 
 def fixes_of(talk: Talk, cause: Cause) -> list[Fix]:
-    """The fixes of the answer in its order, those for a framework nobody named behind."""
+    """The fixes of the answer, in its order."""
     ranked = talk.ranked.get(cause.id)
     if ranked is None:
         return order_fixes(cause.fixes, Incident())
@@ -41,9 +40,7 @@ def fixes_of(talk: Talk, cause: Cause) -> list[Fix]:
     for case in talk.diagnosis.cases if talk.diagnosis else ():
         entry = talk.knowledge.case_by_id.get(case.id)
         by_id |= {fix.id: fix for fix in entry.fixes} if entry else {}
-    fixes = [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
-    incident = talk.judged.reading.incident if talk.judged else Incident()
-    return sorted(fixes, key=lambda fix: elsewhere(fix.applies_to, incident))
+    return [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
 
 
 def _fix(talk: Talk, cause: Cause, fix: Fix, number: int) -> list[Statement]:

@@ -26,6 +26,15 @@ def test_the_framework_seen_comes_first_and_a_foreign_one_last() -> None:
     assert [item.id for item in ordered] == ["own", "general", "foreign"]
 
 
+def test_what_nobody_speaks_of_stands_behind_whatever_its_standing() -> None:
+    """A confirmed fix for an Ascend comes after an untested general one when nobody named HCCL."""
+    fixes = [
+        fix("ascend", status="confirmed", applies_to=AppliesTo(backends=("hccl",))),
+        fix("general", cost="high", risk="high"),
+    ]
+    assert [item.id for item in order_fixes(fixes, Incident())] == ["general", "ascend"]
+
+
 def test_what_cannot_apply_is_left_out() -> None:
     """Another backend, another version and contradicted advice are not shown."""
     fixes = [

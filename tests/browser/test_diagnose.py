@@ -1,0 +1,164 @@
+"""A visitor with a log: pastes or uploads it, reads the answer, takes the fix and hands it on."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.visits import Visit, new_context
+
+pytestmark = pytest.mark.browser
+
+OOM_LINE = 5
+LOG = (
+    "torch==2.4.1 world_size=4\n"
+    "step 3180 loss 1.8421\n"
+    "step 3190 loss 1.8377\n"
+    "[rank2]: Traceback (most recent call last):\n"
+    "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.31 GiB on blade-17.\n"
+    "[rank0]:[E311 02:52:03.118204611 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum=25874, OpType=ALLREDUCE, NumelIn=131072, NumelOut=131072, "
+    "Timeout(ms)=600000) ran for 600042 milliseconds before timing out.\n"
+)
+PER_RANK = (
+    "[E519 23:24:1{rank}.640881205 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum={seq}, OpType=_ALLGATHER_BASE, NumelIn=4194304, "
+    "NumelOut=33554432, Timeout(ms)=600000) ran for 600056 milliseconds before timing out.\n"
+    "[E519 23:24:1{rank}.641020118 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank "
+    "{rank}] Timeout at NCCL work: {seq}, last enqueued NCCL work: {last}, last completed NCCL "
+    "work: {done}.\n"
+)
+
+
+def first_cause(visit: Visit) -> Any:
+    """The card of the first cause: the smallest box with its title and its fixes."""
+    return (
+        visit.page.locator("[data-testid=stVerticalBlock]")
+        .filter(has=visit.page.locator(".tk-cause"))
+        .filter(has=visit.page.locator(".tk-fix"))
+        .last
+    )
+
+
+def test_a_pasted_log_is_answered(visit: OpenPage) -> None:
+    """Verdict, first cause and evidence are there, and the evidence names line and words of it."""
+    here = visit()
+    here.diagnose(LOG)
+    expect(here.verdict).to_contain_text("rank-crash")
+    expect(here.verdict).to_contain_text("look at rank 2 first")
+    expect(here.page.locator(".tk-cause").first).to_contain_text("1. One rank died first")
+    evidence = here.page.locator(".tk-ev").first
+    expect(evidence).to_contain_text(f"line {OOM_LINE}")
+    expect(evidence.locator(".tk-quote").first).to_have_text(LOG.splitlines()[OOM_LINE - 1])
+    evidence.locator("summary").click()
+    near = evidence.locator(".tk-line").filter(has_text="Tried to allocate 7.31 GiB")
+    expect(near.locator(".tk-no")).to_have_text(str(OOM_LINE))
+
+
+def test_the_command_of_a_fix_is_copied(visit: OpenPage) -> None:
+    """The copy button of the first fix puts exactly its command on the clipboard."""
+    here = visit()
+    here.diagnose(LOG)
+    code = first_cause(here).get_by_test_id("stCode").first
+    command = code.locator("code").inner_text()
+    assert re.match(r"[a-z]+ \S", command)
+    here.page.evaluate("navigator.clipboard.writeText('before')")
+    code.hover()
+    code.get_by_test_id("stCodeCopyButton").click()
+    here.page.wait_for_function(
+        "async wanted => (await navigator.clipboard.readText()).trim() === wanted",
+        arg=command.strip(),
+    )
+
+
+def test_a_similar_case_opens(visit: OpenPage) -> None:
+    """The link of the most similar case leads to the page of that case."""
+    here = visit()
+    here.diagnose(LOG)
+    link = here.page.locator(".tk-case a").first
+    title = link.inner_text()
+    with here.page.expect_popup() as opened:
+        link.click()
+    here.watch(opened.value)
+    expect(opened.value.locator(".tk h1")).to_have_text(title)
+    expect(opened.value.get_by_role("heading", name="Symptoms")).to_be_visible()
+    opened.value.close()
+
+
+def test_control_enter_diagnoses(visit: OpenPage) -> None:
+    """The key the box names does what the button does."""
+    here = visit()
+    here.box.fill(LOG)
+    here.box.press("Control+Enter")
+    expect(here.verdict).to_contain_text("rank-crash")
+
+
+def test_several_files_are_one_run(visit: OpenPage) -> None:
+    """Logs of four ranks, one of them compressed, are read together; the one behind is named."""
+    here = visit()
+    files = []
+    for rank in range(4):
+        behind = rank == 2
+        seq = 9683 if behind else 9684
+        text = PER_RANK.format(rank=rank, seq=seq, last=seq + (0 if behind else 2), done=seq - 1)
+        content = gzip.compress(text.encode()) if behind else text.encode()
+        files.append(
+            {
+                "name": f"rank{rank}.log{'.gz' if behind else ''}",
+                "mimeType": "application/octet-stream",
+                "buffer": content,
+            }
+        )
+    here.page.locator("input[type=file]").first.set_input_files(files)
+    expect(here.page.get_by_role("button", name="Remove rank2.log.gz")).to_be_visible()
+    here.page.locator(".st-key-run button").click()
+    expect(here.verdict).to_contain_text("look at rank 2 first")
+    names = here.page.get_by_text("rank0.log, rank1.log, rank2.log.gz, rank3.log", exact=True)
+    expect(names).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("example", "cause"), [("One rank out of memory", "rank-crash"), ("Ascend link setup", "HCCL")]
+)
+def test_an_example_is_one_click(visit: OpenPage, example: str, cause: str) -> None:
+    """An example is put into the box and diagnosed by the same click."""
+    here = visit()
+    here.page.get_by_role("button", name=example).click()
+    expect(here.verdict).to_be_visible()
+    expect(here.page.get_by_test_id("stMain")).to_contain_text(cause)
+    here.page.get_by_text("Change the input, or diagnose another log").click()
+    expect(here.box).not_to_be_empty()
+
+
+def test_nothing_given_is_said(visit: OpenPage) -> None:
+    """The button without a log says what to give, and gives no verdict."""
+    here = visit()
+    here.page.locator(".st-key-run button").click()
+    expect(here.page.get_by_text("Nothing to read yet")).to_be_visible()
+    expect(here.verdict).to_have_count(0)
+
+
+def test_a_kept_diagnosis_is_handed_on(visit: OpenPage, chromium: Any) -> None:
+    """Its link opens for somebody else, in their language, with the answer and without the log."""
+    here = visit()
+    here.diagnose(LOG)
+    here.page.locator(".st-key-keep button").click()
+    link = here.page.get_by_test_id("stCode").filter(has_text="?d=").locator("code")
+    expect(link).to_be_visible()
+    address = link.inner_text().strip()
+    assert address.startswith(f"{here.site.page}/?d=")
+    context = new_context(chromium, language="zh")
+    there = Visit(page=context.new_page(), site=here.site, screens=here.screens)
+    there.watch(there.page)
+    there.page.goto(address)
+    expect(there.verdict).to_contain_text("先看 rank 2")
+    expect(there.verdict).to_contain_text("rank-crash")
+    expect(there.page.get_by_text("不含日志原文")).to_be_visible()
+    expect(there.page.get_by_text("step 3180 loss 1.8421")).to_have_count(0)
+    context.close()
+    assert (there.foreign, there.errors) == ([], [])

@@ -1,0 +1,111 @@
+"""A visitor looks something up, judges an answer, and writes down what was learnt."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.parse
+import urllib.request
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.visits import Visit
+
+pytestmark = pytest.mark.browser
+
+FOUND_S = 1.0  # from "saved" on the page to a hit through the API
+POLL_S = 0.02
+UNIQUE = "quokkaloader"
+LOG = (
+    f"[rank1]: RuntimeError: {UNIQUE} lost its shard map while reading part 88\n"
+    "[rank0]:[E311 02:52:03.118204611 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum=412, OpType=ALLREDUCE, NumelIn=77, NumelOut=77, "
+    "Timeout(ms)=600000) ran for 600042 milliseconds before timing out.\n"
+)
+
+
+def choose(here: Visit, label: str, option: str) -> None:
+    """Choose from a list by typing, as a person does."""
+    box = here.page.get_by_role("combobox", name=label, exact=True).last
+    box.click()
+    box.press_sequentially(option)
+    here.page.get_by_role("option").filter(has_text=option).first.click()
+
+
+def test_a_search_stays_in_the_address(visit: OpenPage) -> None:
+    """Question and filter go into the address; a reload shows the same hits and the same filter."""
+    here = visit("search")
+    box = here.page.get_by_role("textbox")
+    box.fill("hangs while saving a checkpoint")
+    box.press("Enter")
+    expect(here.page.locator("article").first).to_be_visible()
+    here.page.get_by_text("Filters", exact=True).click()
+    choose(here, "Backend", "gloo")
+    expect(here.page).to_have_url(lambda url: "backend=gloo" in url)
+    expect(here.page.get_by_text("Filters (1 chosen)")).to_be_visible()
+    titles = here.page.locator("article h3").all_inner_texts()
+    assert "q=hangs" in here.page.url
+    here.page.reload()
+    expect(here.page.get_by_text("Filters (1 chosen)")).to_be_visible()
+    expect(here.page.get_by_role("textbox").first).to_have_value("hangs while saving a checkpoint")
+    expect(here.page.locator("article h3")).to_have_text(titles)
+    assert "backend=gloo" in here.page.url
+
+
+def test_a_judgement_is_counted(visit: OpenPage) -> None:
+    """What is said of a diagnosis is thanked for, and counted on the page of figures."""
+    here = visit()
+    here.diagnose(LOG)
+    here.page.get_by_text("Was this it?").first.click()
+    here.page.get_by_test_id("stRadioOption").filter(has_text="Not it").click()
+    here.page.get_by_role("textbox", name="Anything to add").fill("it was the shard map")
+    here.page.get_by_role("button", name="Send").click()
+    expect(here.page.get_by_text("Noted, thank you.")).to_be_visible()
+    here.go(5)
+    counted = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr").first
+    expect(counted.locator("td").nth(2)).to_have_text("1")
+
+
+def test_an_incident_is_found_at_once(visit: OpenPage) -> None:
+    """A log written down with cause and fix is a hit in the API within a second, and in the page.
+
+    Page and API are processes of their own: what one writes the other has to notice.
+    """
+    here = visit()
+    here.diagnose(LOG)
+    here.page.get_by_text("Write it down for the next time").click()
+    here.page.locator(".st-key-add button").click()
+    entry = here.page.get_by_text("Added as").locator("a")
+    expect(entry).to_be_visible()
+    identifier = entry.inner_text()
+    choose(here, "Cause", "One rank died first")
+    here.page.locator(".st-key-resolve_fix textarea").fill(f"restored the map of {UNIQUE}")
+    here.page.get_by_role("button", name="Save cause and fix").click()
+    expect(here.page.get_by_text("Saved: similar incidents will refer to it.")).to_be_visible()
+    found = through_api(here, UNIQUE, identifier)
+    assert found["cause"] == "rank-crash"
+
+    here.page.goto(f"{here.site.page}/search?q={UNIQUE}")
+    hit = here.page.locator("article").first
+    expect(hit).to_contain_text("incident")
+    hit.locator("h3 a").click()
+    expect(here.page.get_by_text("resolved", exact=True)).to_be_visible()
+    expect(here.page.get_by_text(f"restored the map of {UNIQUE}").first).to_be_visible()
+
+
+def through_api(here: Visit, query: str, identifier: str) -> dict[str, str]:
+    """The resolved incident as the API finds it, or a failure after a second."""
+    address = f"{here.site.api}/v1/search?{urllib.parse.urlencode({'q': query})}"
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + FOUND_S
+    while True:
+        with direct.open(address, timeout=FOUND_S) as answer:
+            hits = json.loads(answer.read())["hits"]
+        mine = [hit for hit in hits if hit["entry_id"] == identifier and hit["cause"]]
+        if mine:
+            return dict(mine[0])
+        if time.monotonic() > deadline:
+            return pytest.fail(f"{identifier} is not among {[hit['entry_id'] for hit in hits]}")
+        time.sleep(POLL_S)
