@@ -8,6 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
+import structlog
 import uvicorn
 from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncBoltRequest
@@ -22,6 +23,8 @@ from app.slack.workspaces import check_settings
 if TYPE_CHECKING:
     import socket
 
+    from slack_sdk.socket_mode.aiohttp import SocketModeClient
+
     from kb.chat.chat import Chat
     from kb.service import Service
     from kb.settings import Settings
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 PATH = "/slack/events"  # for events, commands, buttons and forms alike
 MAX_BODY = 1024 * 1024  # Slack's own requests have kilobytes; nothing larger is read
 STARTED_S = 0.01  # between two looks whether the server listens
+LOOK_S = 0.25  # between two looks whether the connection broke
 PING_S = 10.0  # Socket Mode: a connection silent for four of these is made anew
 Notify = Callable[[str], None]
 
@@ -54,13 +58,34 @@ async def serve_socket(service: Service, chat: Chat, settings: Settings, notify:
         )
         try:
             await handler.connect_async()
+            watch = asyncio.get_running_loop().create_task(_keep_connected(handler.client))
             with _stop_signals() as stopped:
                 notify(_greeting(bot, "Socket Mode"))
                 await stopped.wait()
+            watch.cancel()
         finally:
             await handler.close_async()
     finally:
         await bot.close()
+
+
+async def _keep_connected(client: SocketModeClient) -> None:
+    """Connect anew as soon as a connection broke; the SDK by itself looks once in `PING_S`.
+
+    Until then Slack's events wait, and commands and clicks fail before people's eyes.
+    """
+    wait_s = LOOK_S
+    while not client.closed:
+        await asyncio.sleep(wait_s)
+        session = client.current_session
+        if session is None or not session.closed or client.closed:
+            wait_s = LOOK_S
+            continue
+        try:
+            await client.connect_to_new_endpoint()  # does nothing where the SDK was faster
+        except Exception as error:  # noqa: BLE001 - the outermost loop: whatever the SDK raises
+            wait_s = min(2 * wait_s, PING_S)
+            structlog.get_logger().warning("slack connection lost", error=type(error).__name__)
 
 
 async def serve_http(

@@ -22,7 +22,7 @@ from app.web.asked import (
     with_chosen,
     write_asked,
 )
-from app.web.parts import LANG, service
+from app.web.parts import LANG, LANGUAGE, service
 from kb.types import Filters
 
 COLUMNS = 3
@@ -84,7 +84,7 @@ def keep(page: str, asked: Asked) -> None:
     """Write the question to the address bar, so that it can be sent to somebody."""
     address = write_asked(asked)
     if address != _address():
-        lang = st.query_params.get(LANG)
+        lang = st.session_state.get(LANGUAGE) or st.query_params.get(LANG)
         st.query_params.from_dict({**({LANG: lang} if lang else {}), **address})
     st.session_state[key(page, "address")] = address
 
@@ -128,6 +128,7 @@ def show(page: str, asked: Asked, counted: Counts, words: Words) -> None:
                 format_func=said,
                 key=key(page, name),
                 placeholder=words("page.any"),
+                select_all=False,  # chooses nothing that an empty filter does not
             )
         if active:
             st.button(words("page.clear_filters"), on_click=_clear, args=(page,))

@@ -12,9 +12,11 @@ from app.present import percent
 from app.quoting import plain, safe_url
 from app.web import cards, markup
 from app.web.markup import html
+from kb.chat.chat import HEAD_CHARS
 from kb.chat.types import Change, Citation, Question, Statement, Turn
 
 RISES, FALLS = "↑", "↓"
+JUDGING = ("log", "tell")  # intents whose replies say which cause leads
 LOOK = {"note": "tk-faint", "hint": "tk-faint", "warning": "tk-note tk-possible"}
 
 
@@ -170,8 +172,13 @@ def options_html(question: Question) -> Markup:
 
 
 def asked_text(turns: Sequence[Turn], at: int) -> str:
-    """What the person said; the number of an option is spelt out as that option."""
+    """What the person said; the number of an option is spelt out as that option.
+
+    A turn keeps the beginning of a long message, which is marked as such.
+    """
     asked = turns[at].asked
+    if len(asked) >= HEAD_CHARS:
+        return f"{asked}…"
     question = turns[at - 1].reply.question if at else None
     if question is not None and asked.strip().isdecimal():
         for option in question.options:
@@ -181,8 +188,13 @@ def asked_text(turns: Sequence[Turn], at: int) -> str:
 
 
 def named_cause(turns: Sequence[Turn]) -> str:
-    """The cause the last verdict named, or an empty string."""
+    """The cause the last verdict on the incident named, or an empty string.
+
+    An answer to "why not the network?" is about another cause than the leading one.
+    """
     for turn in reversed(turns):
+        if turn.reply.intent not in JUDGING:
+            continue
         for statement in turn.reply.statements:
             if statement.role != "verdict":
                 continue

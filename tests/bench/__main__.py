@@ -16,6 +16,7 @@ BENCHES = (
     ("store, index and search", ["tests.bench.bench_index"]),
     ("one diagnosis", ["tests.bench.bench_diagnose"]),
     ("the API under load", ["tests.bench.bench_api"]),
+    ("the Slack bot", ["tests.bench.bench_slack"]),
 )
 
 
