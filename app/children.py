@@ -60,7 +60,9 @@ class Child:
                 line = raw.decode("utf-8", "replace").rstrip("\r\n")
                 self._lines.append(line[:LINE_CHARACTERS])
                 if not line.startswith(self._hidden):
-                    note(line)
+                    # Read on though nobody can be told: a full pipe would stop the child.
+                    with contextlib.suppress(OSError):
+                        note(line)
 
     def ended(self) -> bool:
         """Whether it is over."""

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.exchange import ApiError, Exchange, opened, problem_error
+from app.exchange import ApiError, Exchange, opened, problem_error, shown
 from app.feedback import Feedback, StoredFeedback
 from app.schemas import AddedEntries, EntryDetail, EntryPage, EntrySummary, Problem
 from kb.chat.types import Change, Question, Reply, Statement
@@ -310,7 +310,7 @@ class Client:
         for event in self._exchange.events("/v1/chat", msgspec.json.encode(_given(body))):
             kind = CHAT_EVENTS.get(event.name)
             if kind is not None:
-                value = msgspec.json.decode(event.data, type=kind)
+                value = _decoded(event.data, kind, where="the server")
                 if isinstance(value, Problem):
                     raise problem_error(value)
                 yield ChatEvent(name=event.name, value=value)
@@ -331,11 +331,17 @@ def _given(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _decode(response: httpx.Response, kind: type[T]) -> T:
+    return _decoded(
+        response.content, kind, where=shown(str(response.url)), status=response.status_code
+    )
+
+
+def _decoded(data: bytes | str, kind: type[T], *, where: str, status: int = 200) -> T:
     try:
-        return msgspec.json.decode(response.content, type=kind)
+        return msgspec.json.decode(data, type=kind)
     except msgspec.DecodeError as error:
         raise ApiError(
-            f"{response.url} answered something else than expected: {error}",
+            f"{where} answered something else than expected: {error}",
             todo="check that server and client are of the same version",
-            status=response.status_code,
+            status=status,
         ) from error

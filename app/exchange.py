@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -14,6 +15,7 @@ import msgspec
 
 from app.schemas import Problem
 from kb.errors import InputError, KBError, MissingExtraError, NotFoundError
+from kb.logs.redact import redact
 
 if TYPE_CHECKING:
     import httpx
@@ -24,6 +26,7 @@ MAX_PAUSE_S = 30.0  # whatever it says
 MAX_DETAIL = 200  # characters of an answer that is no problem document
 TYPE_PREFIX = "urn:timeout-kb:problem:"
 BUSY = (429, 503)
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")  # a CR at the very end may be half of an end
 
 
 class ApiError(KBError):
@@ -61,7 +64,7 @@ class Exchange:
 
         Raises:
             MissingExtraError: httpx is not installed.
-            InputError: `base_url` is no http address.
+            InputError: `base_url` is no http address, or `key` no key.
         """
         try:
             import httpx
@@ -70,17 +73,20 @@ class Exchange:
                 "the client needs httpx, which is not installed",
                 todo="pip install 'timeout-kb[client]'",
             ) from error
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        host = _host(base_url)
+        if not host:
             raise InputError(
-                f"{base_url!r} is no address of a server", todo="such as http://127.0.0.1:8000"
+                f"{shown(base_url)!r} is no address of a server",
+                todo="such as http://127.0.0.1:8000",
             )
+        if key and not (key.isascii() and key.isprintable()):
+            raise InputError("the API key holds characters that no key has", todo="copy it again")
         self._base = base_url.rstrip("/")
         self._sleep = sleep
         self._http = httpx.Client(
             timeout=timeout_s,
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            trust_env=not _is_here(parts.hostname),  # no proxy stands before this machine
+            trust_env=not _is_here(host),  # no proxy stands before this machine
         )
 
     def close(self) -> None:
@@ -127,7 +133,7 @@ class Exchange:
                 response.read()
                 raise error_of(response)
             with self._explained():
-                yield from _events(response.iter_lines())
+                yield from _events(_lines(response.iter_text()))
 
     def _tried(
         self, build: Callable[[], httpx.Request], *, stream: bool, tries: int
@@ -149,10 +155,15 @@ class Exchange:
             yield
         except httpx.HTTPError as error:
             raise ApiError(
-                f"{self._base} does not answer: {error or type(error).__name__}",
+                f"{shown(self._base)} does not answer: {error or type(error).__name__}",
                 todo="check the address and that the server runs (timeout-kb serve)",
                 code="unreachable",
             ) from error
+
+
+def shown(address: str) -> str:
+    """An address as it may be printed: without a password in it."""
+    return redact(address)[0]
 
 
 def error_of(response: httpx.Response) -> KBError:
@@ -162,7 +173,8 @@ def error_of(response: httpx.Response) -> KBError:
         problem = msgspec.json.decode(response.content, type=Problem)
     except msgspec.DecodeError:
         return ApiError(
-            f"{response.url} answered {response.status_code}: {response.text[:MAX_DETAIL]}",
+            f"{shown(str(response.url))} answered {response.status_code}: "
+            f"{response.text[:MAX_DETAIL]}",
             todo="check that this is the address of a timeout-kb server",
             status=response.status_code,
             request_id=request_id,
@@ -203,6 +215,17 @@ def opened(paths: Sequence[Path]) -> Iterator[list[BinaryIO]]:
         yield files
 
 
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    """The lines of a text in pieces, which end at CR, LF or both and at nothing else.
+
+    Python's own way of cutting takes U+2028 and others for ends, and a log may hold those.
+    """
+    rest = ""
+    for text in texts:
+        *lines, rest = _LINE_END.split(rest + text)
+        yield from lines
+
+
 def _events(lines: Iterator[str]) -> Iterator[Event]:
     """The events of a stream (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
     name = ""
@@ -223,6 +246,16 @@ def _events(lines: Iterator[str]) -> Iterator[Event]:
 def _pause_s(retry_after: str) -> float:
     """Seconds to wait; a date (the header's other form) counts as not said."""
     return min(float(retry_after), MAX_PAUSE_S) if retry_after.isdecimal() else PAUSE_S
+
+
+def _host(base_url: str) -> str:
+    """The host of an http address; empty where it is none."""
+    try:
+        parts = urlsplit(base_url)
+        known = parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:  # of a port or an address in brackets
+        return ""
+    return (parts.hostname or "") if known else ""
 
 
 def _is_here(host: str) -> bool:

@@ -124,6 +124,8 @@ class Record:
             if self._left_out:
                 file.write(b"(%d bytes of output left out here)\n" % self._left_out)
             file.writelines(self._tail)
+            # A job that hangs often does so amid a line: behind a progress bar or "waiting ...".
+            file.writelines(self._pending[stream] + b"\n" for stream in sorted(self._pending))
 
 
 class Job:

@@ -157,7 +157,7 @@ class Searcher:
         expanded = dict(self._tokenizer.expand(list(own)))
         idf = snapshot.lexical.idf(expanded)
         worth = {token: weight * idf[token] for token, weight in expanded.items()}
-        rarest = sorted(worth, key=lambda token: (-worth[token], token))[:MAX_TERMS]
+        rarest = sorted(worth, key=lambda token: (-worth[token], token))
         names = signature_tokens("\n".join(signature) or query)
         name_idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
@@ -166,13 +166,13 @@ class Searcher:
         short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
         return _Question(
             vector=vector if np.any(vector) else None,
-            terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest),
+            terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest[:MAX_TERMS]),
             names=tuple(Term(word=name) for name in rare_names),
             name_idf=name_idf,
             reachable=sum(rarest_own) * (K1 + 1) * short,
             asked=Asked(
                 names=frozenset(names),
-                weights=worth,
+                weights={token: worth[token] for token in rarest},
                 own=frozenset(own),
                 language=language or detect_language(query),
             ),

@@ -8,7 +8,7 @@ entries were found does not move it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -74,7 +74,7 @@ def signature_strength(
     best: tuple[float, tuple[str, ...]] = (0.0, ())
     for line in lines:
         tokens = _line_tokens(line)
-        matched = [token for token in tokens if token in asked]
+        matched = asked.intersection(tokens)
         if len(matched) < SIGNATURE_NAMES:
             continue
         weight = _uncommon(matched, idf)
@@ -88,7 +88,7 @@ def signature_strength(
     return best
 
 
-def _uncommon(tokens: Sequence[str], idf: Mapping[str, float]) -> float:
+def _uncommon(tokens: Collection[str], idf: Mapping[str, float]) -> float:
     """Summed rarity of tokens above what every watchdog prints."""
     worth = [idf.get(token, 0.0) - SIGNATURE_COMMON for token in tokens]
     return math.fsum([value for value in worth if value > 0])
@@ -100,7 +100,8 @@ class Asked:
 
     Attributes:
         names: identifying tokens of its log lines.
-        weights: weight times idf of every token and translation searched for.
+        weights: weight times idf of every token and translation searched for, the largest
+            first, ties by token.
         own: the tokens that are its own words, not translations.
         language: the language it was asked in.
     """
@@ -131,10 +132,12 @@ def why(
     found += [f"op:{op}" for op in head.tags.ops if op.lower() in asked.names]
     found += [f"signature:{token}" for token in matched[:1]]
     shown: list[str] = []
-    for token in sorted(words & asked.weights.keys(), key=lambda t: (-asked.weights[t], t)):
+    for token in asked.weights:
         # an identifier says all its parts say
-        if len(shown) < WHY_TERMS and not any(token in whole for whole in shown):
+        if token in words and not any(token in whole for whole in shown):
             shown.append(token)
+            if len(shown) == WHY_TERMS:
+                break
     found += [f"{'term' if token in asked.own else 'translation'}:{token}" for token in shown]
     found.append(f"language:{'same' if language == asked.language else 'cross'}")
     return tuple(dict.fromkeys(found))
@@ -152,7 +155,7 @@ def snippet(
     cut = [words(line) for line in lines]
     if not lines:
         return "", frozenset()
-    worth = [math.fsum(weights[token] for token in line & weights.keys()) for line in cut]
+    worth = [math.fsum([weights[token] for token in line if token in weights]) for line in cut]
     start = max(range(len(lines)), key=lambda number: (worth[number], -number))
     shown = " ".join(lines[start:])
     if len(shown) > SNIPPET_CHARACTERS:

@@ -159,9 +159,14 @@ class _Bucket:
 
 @dataclass(slots=True)
 class Guard:
-    """The keys of a running server; the file is read again when it changes."""
+    """The keys of a running server; the file is read again when it changes.
+
+    Where there are none everyone gets in, unless the door is `shut`: to other machines it always
+    is, and once there were keys it stays so when the last one is removed.
+    """
 
     path: Path
+    shut: bool = False
     clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Key] = field(default_factory=dict)
     _stamp: tuple[int, int] | None = None
@@ -174,7 +179,7 @@ class Guard:
             HttpError: 401 no or a wrong key, 403 not allowed, 429 too many.
         """
         self._refresh()
-        if not self._keys:
+        if not self._keys and not self.shut:
             return
         key = self._keys.get(_digest(text)) if text else None
         if key is None:
@@ -205,6 +210,7 @@ class Guard:
         if stamp != self._stamp:
             self._keys = {key.digest: key for key in read_keys(self.path)}
             self._stamp = stamp
+            self.shut = self.shut or bool(self._keys)
 
     def _take(self, key: Key) -> None:
         """Token bucket (https://en.wikipedia.org/wiki/Token_bucket): refill by time, take one."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from fastapi import Response
 
@@ -18,6 +19,7 @@ from kb.types import Diagnosis, Language, LogReading
 if TYPE_CHECKING:
     from kb.service import Service
 
+_IN_ADDRESS = ":/?#[]@!$&'()*+,;=%"  # all else must not stand in a header
 TEXT_WIDTH = 100  # columns of text/plain answers
 
 
@@ -65,7 +67,7 @@ def kept_headers(parts: Parts, identifier: str) -> dict[str, str]:
     """Where a kept diagnosis stands: here, and on the page where its address is known."""
     headers = {"Location": f"/v1/diagnoses/{identifier}"}
     if parts.settings.public_url:
-        page = f"{parts.settings.public_url.rstrip('/')}/?d={identifier}"
+        page = f"{quote(parts.settings.public_url.rstrip('/'), safe=_IN_ADDRESS)}/?d={identifier}"
         headers["Link"] = f'<{page}>; rel="alternate"; type="text/html"'
     return headers
 

@@ -19,6 +19,7 @@ from app.api.negotiate import JSON, answer_type
 from app.api.parts import Lang, Parts, json_response, parts_of
 from app.api.problems import problem_of
 from app.schemas import ChatRequest, Transcript
+from kb.chat.conversations import by_link
 from kb.chat.types import Reply, Statement
 from kb.errors import InputError, KBError, NotFoundError
 from kb.types import Language
@@ -146,7 +147,7 @@ def _prepare(parts: Parts, room: Room, body: ChatRequest, language: Language | N
     if not (body.message.strip() or body.diagnosis):
         raise InputError("the message is empty", todo="write a question or paste a log")
     if identifier:
-        chat.conversation(identifier)
+        chat.conversation(by_link(identifier))
     if body.diagnosis:
         from kb.kept import kept
 
@@ -205,7 +206,7 @@ async def transcript(request: Request, identifier: str) -> Response:
     """What was asked and answered, oldest first; kept for `TIMEOUT_KB_CHAT_DAYS`."""
     parts = parts_of(request)
     room: Room = request.app.state.room
-    found = await parts.run(lambda: room.chat.conversation(identifier))
+    found = await parts.run(lambda: room.chat.conversation(by_link(identifier)))
     return json_response(
         Transcript(
             id=found.id, language=found.language, created_s=found.created_s, turns=found.turns
@@ -224,7 +225,7 @@ async def forget(request: Request, identifier: str) -> Response:
     """Delete all that is kept of a conversation."""
     parts = parts_of(request)
     room: Room = request.app.state.room
-    if not await parts.run(lambda: room.chat.forget(identifier)):
+    if not await parts.run(lambda: room.chat.forget(by_link(identifier))):
         raise NotFoundError(
             f"there is no conversation {identifier[:100]!r}", todo="it may have expired"
         )

@@ -14,7 +14,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api import chat as talking
 from app.api import diagnose, entries, health, kept, lookup
-from app.api.access import Guard, keys_path, read_access
+from app.api.access import Guard, is_loopback, keys_path, read_access
 from app.api.answers import Answers
 from app.api.middleware import Observe
 from app.api.parts import STREAMS, Parts
@@ -95,7 +95,7 @@ def create_app(service: Service, settings: Settings, *, chat: Chat | None = None
         answers=Answers(metrics),
     )
     app.state.room = _room(service, settings, chat, app.state.parts.compute)
-    app.state.guard = Guard(keys_path(settings))
+    app.state.guard = Guard(keys_path(settings), shut=not is_loopback(settings.host))
     app.state.slack = None
     if settings.slack_mode == "http":
         from app.slack.mounted import mount

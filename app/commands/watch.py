@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,6 +142,7 @@ class _Watcher:
     def _posted(self, path: Path, dumps: tuple[Path, ...]) -> bool:
         """Show the server's answer; False where there is none."""
         from app.client import ApiError, Client
+        from app.exchange import shown
         from kb.knowledge import load_knowledge
 
         language = self._wanted.language
@@ -154,12 +156,12 @@ class _Watcher:
                     _say("log and dumps are too large together: the log goes alone")
                     answer = client.keep(path, language=language)
         except KBError as error:
-            _say(f"diagnosed here, for {self._wanted.post} did not: {error}")
+            _say(f"diagnosed here, for {shown(self._wanted.post)} did not: {error}")
             return False
         settings = self._state.settings
         labels = load_knowledge(settings.data, cache=settings.home / "cache").labels
         self._show(answer.diagnosis, labels)
-        server = self._wanted.post.rstrip("/")
+        server = shown(self._wanted.post.rstrip("/"))
         _say(f"kept: {answer.page or f'{server}/v1/diagnoses/{answer.id}'}")
         return True
 
@@ -194,4 +196,11 @@ class _Watcher:
 
 
 def _say(message: str) -> None:
-    note(f"timeout-kb watch: {message}")
+    """Tell the person; a standard error that is full or gone is not the job's fault."""
+    try:
+        note(f"timeout-kb watch: {message}")
+    except OSError:
+        # What waits to be written must go somewhere, or the interpreter ends with its own code.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)

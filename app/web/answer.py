@@ -39,13 +39,17 @@ def show_answer(shown: Shown, actions: Callable[[], None]) -> None:
     """The whole answer; `actions` lays out what can be done with it, below the verdict."""
     show(head(shown))
     actions()
+    no_timeout = shown.view.status == "no_timeout"
+    if no_timeout:  # whoever pastes settings alone came for these
+        _warnings(shown)
     if shown.view.status != "diagnosed":
         _collect_first(shown)
     wide, narrow = st.columns([2, 1], gap="medium")
     with wide:
         _causes(shown)
         _log(shown)
-        _warnings(shown)
+        if not no_timeout:
+            _warnings(shown)
         if shown.view.status == "diagnosed":
             _next(shown)
     with narrow:
@@ -185,11 +189,11 @@ def evidence_html(shown: Shown, cause: CauseView, ranked: RankedCause) -> Markup
         quoted.add(item.quote)
         line = html(
             '<span class="tk-sign">{sign}</span><span>{reason} '
-            '<span class="tk-faint">{where}{word}</span></span>',
+            '<span class="tk-faint">{where} {word}</span></span>',
             sign="−" if item.against else "+",
             reason=item.reason,
             where=markup.link(item.where, item.url),
-            word=f" · {shown.words('word.against')}" if item.against else "",
+            word=f"· {shown.words('word.against')}" if item.against else "",
         )
         window = None
         if raw.line and quote:

@@ -11,12 +11,13 @@ from app.quoting import plain
 from app.web import cards, filters, markup
 from app.web.asked import LANGUAGES, Asked
 from app.web.markup import html
-from app.web.parts import parameter, service, words
-from kb.errors import NotFoundError
+from app.web.parts import parameter, service, tell, words
+from kb.errors import KBError, NotFoundError
 from kb.types import Entry
 
 NAME = "cases"
 ENTRIES = 25  # a page
+DELETED = "entry_deleted"  # this session deleted an entry just now
 
 
 def page() -> None:
@@ -38,6 +39,8 @@ def page() -> None:
 
 def _list(spoken: Words) -> None:
     markup.show(markup.heading(spoken("page.cases"), level=1))
+    if st.session_state.pop(DELETED, False):
+        markup.show(html('<p class="tk-note tk-good">{text}</p>', text=spoken("page.deleted")))
     asked = filters.take(NAME)
     st.session_state[filters.key(NAME, "q")] = ""
     counts = service().store.facets(asked.filters)
@@ -119,6 +122,25 @@ def show_entry(entry: Entry, spoken: Words) -> None:
         markup.show(markup.heading(spoken("heading.signature")))
         cards.show_command("\n".join(entry.signature))
     _sources(entry, spoken)
+    if entry.kind != "case":  # reviewed cases change in their files
+        _offer_deletion(entry.id, spoken)
+
+
+def _offer_deletion(identifier: str, spoken: Words) -> None:
+    from app.contribute import delete
+
+    with st.popover(spoken("page.delete")):
+        markup.show(html("<p>{text}</p>", text=spoken("page.delete_help")))
+        if not st.button(spoken("page.delete_now"), key="delete_entry"):
+            return
+        try:
+            delete(service(), identifier)
+        except KBError as error:
+            tell(error, spoken)
+            return
+    st.session_state[DELETED] = True
+    st.query_params.pop("id", None)
+    st.rerun()
 
 
 def _badges(entry: Entry, spoken: Words) -> Markup:

@@ -37,7 +37,7 @@ MANY_PX = 270  # height of the rows together where ranks are a scale
 Spec = dict[str, Any]  # of Vega-Lite; written out, since building it by altair takes 0.3 s
 FROM_DATA = {"zero": False, "nice": True, "padding": 12}
 WHOLE = {"tickMinStep": 1, "format": "d"}
-NAMED = {"labelOverlap": False, "grid": True, "labelLimit": 220}
+NAMED = {"labelOverlap": False, "labelFlush": False, "grid": True, "labelLimit": 220}
 ON_TOP = {"orient": "top"}
 STACKED = {"orient": "top", "direction": "vertical"}
 

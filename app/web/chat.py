@@ -13,6 +13,7 @@ from app.quoting import md_text, plain
 from app.web import cards, markup, outcome, said
 from app.web.markup import html
 from app.web.parts import LANG, chat, language, parameter, service, tell, words
+from kb.chat.conversations import by_link
 from kb.chat.types import Conversation, Question, Reply, Statement
 from kb.errors import KBError, NotFoundError
 from kb.types import Language
@@ -34,7 +35,7 @@ def page() -> None:
         st.button(spoken("page.new_conversation"), key="chat_new", on_click=_leave)
     identifier = parameter(CONVERSATION)
     try:
-        known = chat().conversation(identifier) if identifier else None
+        known = chat().conversation(by_link(identifier)) if identifier else None
     except NotFoundError:
         _expired(spoken)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import msgspec
 import streamlit as st
@@ -19,6 +20,7 @@ from kb.types import Diagnosis
 ADDED = "added_entry"  # id of the incident this session wrote down
 NAME = "pasted.log"
 MAX_COMMENT = 2000  # characters
+LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 def actions(outcome: Outcome, diagnosis: Diagnosis, view: View, words: Words) -> None:
@@ -76,6 +78,8 @@ def _link(identifier: str, words: Words) -> None:
     base = service().settings.public_url or str(st.context.url or "").split("?", 1)[0]
     address = f"{base.rstrip('/')}/?d={identifier}" if base else f"?d={identifier}"
     st.code(address, language=None, wrap_lines=True)
+    if urlsplit(address).hostname in LOCAL:
+        show(html('<p class="tk-faint">{text}</p>', text=words("page.kept_local")))
 
 
 def kept_since(created_s: float) -> str:

@@ -10,6 +10,7 @@
 # It runs as root on every node of the job, so it
 #   - acts on the first node only (the one the batch script ran on),
 #   - reads the log and writes the answer as the job's owner, who may have put a link there,
+#   - asks the server itself: the owner could read the key off a process of their own,
 #   - gives up after a minute and always ends with 0: a failing epilog takes the node down.
 
 # An epilog is given no search path.
@@ -18,7 +19,9 @@ export PATH
 environment=${TKB_ENV:-/etc/slurm/timeout-kb.env}
 # shellcheck disable=SC1090  # the administrator's file
 [ -r "$environment" ] && . "$environment"
-export TKB_URL="${TKB_URL:-http://127.0.0.1:8000}" TKB_KEY="${TKB_KEY:-}"
+url=${TKB_URL:-http://127.0.0.1:8000}
+header=${TKB_KEY:+"header = \"Authorization: Bearer $TKB_KEY\""}
+unset TKB_KEY # or the owner's processes would inherit it
 
 [ -n "${SLURM_JOB_ID:-}" ] || exit 0
 [ -n "${SLURM_JOB_USER:-}" ] || exit 0
@@ -39,12 +42,26 @@ host=$(field BatchHost)
 log=$(field StdOut)
 [ -n "$log" ] || exit 0
 
-# shellcheck disable=SC2016  # expanded by the owner's shell, not here
-timeout 60 runuser -u "$SLURM_JOB_USER" -- sh -c '
-    answer=$1.diagnosis.txt
-    [ -f "$1" ] || exit 0
-    { [ -z "$TKB_KEY" ] || printf "header = \"Authorization: Bearer %s\"\n" "$TKB_KEY"; } |
-        curl -sSf -K - -H "Accept: text/plain" -T "$1" -o "$answer" "$TKB_URL/v1/diagnose?keep=true"
-' timeout-kb "$log" 2>&1 | logger -t timeout-kb 2>/dev/null
+# Runs a command as the owner of the job.
+owner() {
+    timeout 60 runuser -u "$SLURM_JOB_USER" -- "$@"
+}
+
+# The answer of the server to the log.
+diagnosis() {
+    owner cat "$log" | curl -sSf --max-time 60 -K /dev/fd/3 -H 'Accept: text/plain' -T - \
+        "$url/v1/diagnose?keep=true" 3<<EOF
+$header
+EOF
+}
+
+leave() {
+    answer=$(diagnosis) || return
+    # shellcheck disable=SC2016  # expanded by the owner's shell, not here
+    printf '%s\n' "$answer" | owner sh -c 'cat >"$1"' timeout-kb "$log.diagnosis.txt"
+}
+
+owner test -f "$log" || exit 0
+leave 2>&1 | logger -t timeout-kb 2>/dev/null
 
 exit 0

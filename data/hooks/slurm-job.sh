@@ -18,7 +18,7 @@ diagnose() {
         echo "timeout-kb: the job ended with exit code $code"
         # The key goes through standard input: arguments are there for all to see.
         { [ -z "${TKB_KEY:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$TKB_KEY"; } |
-            curl -sSf --max-time 60 -K - -H 'Accept: text/plain' -T "$log" \
+            curl -sSfg --max-time 60 -K - -H 'Accept: text/plain' -T "$log" \
                 "${TKB_URL:-http://127.0.0.1:8000}/v1/diagnose?keep=true" ||
             echo "timeout-kb: no diagnosis; later: timeout-kb diagnose $log"
     fi

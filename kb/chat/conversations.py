@@ -98,6 +98,20 @@ class Conversations:
             return self._records.delete_conversation(identifier)
 
 
+def by_link(identifier: str) -> str:
+    """The id of a conversation that whoever has its link may see.
+
+    Ids with a colon are made of names that others know, such as those of a Slack channel and a
+    thread: only the face that made them opens them.
+
+    Raises:
+        NotFoundError: it is one of those.
+    """
+    if ":" in identifier:
+        raise _unknown(identifier)
+    return identifier
+
+
 def _unknown(identifier: str) -> NotFoundError:
     return NotFoundError(
         f"there is no conversation {identifier[:MAX_ID]!r}", todo="it may have expired: begin anew"

@@ -35,6 +35,7 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|^\s*\d{1,2})\.$", re.IGNORECASE
 )
 _DECORATION = re.compile(r"^\s*(?:[-*•#>]+\s+|\d{1,2}[.)、]\s*)|\*\*|__(?=\w)|(?<=\w)__")
+_LINK = re.compile(r"\]\s*\(")  # Markdown: an address is cited, a model writes none
 _SPACE_BEFORE_END = re.compile(r"\s+(?=[.,;:!?。，；：！？])")
 
 
@@ -92,15 +93,17 @@ def sentences(pieces: Iterable[str]) -> Iterator[str]:
     waiting = ""
     received = 0
     for piece in pieces:
+        # One piece may be megabytes: what is beyond the bound is not even looked at.
+        kept = piece[: MAX_ANSWER - received]
         received += len(piece)
-        waiting += piece
+        waiting += kept
         # The end of the text so far may be the middle of a number, a marker or an abbreviation.
         found, waiting = _cut(waiting, final=False)
         yield from found
         if len(waiting) > MAX_SENTENCE:
             waiting = ""
         if received > MAX_ANSWER:
-            return
+            return  # the last sentence may have been cut
     found, _ = _cut(waiting, final=True)
     yield from found
 
@@ -148,7 +151,7 @@ class _Checked:
         """The statement of a sentence, and the commands of what it cites; nothing if it fails."""
         numbers = cited_numbers(sentence)
         text = _bare(sentence)
-        if not self._sound(text, numbers):
+        if _LINK.search(sentence) or not self._sound(text, numbers):
             self.dropped += 1
             return
         self._said.add(text)
@@ -174,7 +177,9 @@ class _Checked:
                 yield found
 
     def _sound(self, text: str, numbers: tuple[int, ...]) -> bool:
-        if not text or text in self._said or not 0 < len(numbers) <= MAX_CITED:
+        if not text or not text.isprintable() or text in self._said:
+            return False
+        if not 0 < len(numbers) <= MAX_CITED:
             return False
         if not all(1 <= number <= len(self._evidence) for number in numbers):
             return False
@@ -196,7 +201,7 @@ def cited_numbers(sentence: str) -> tuple[int, ...]:
 def _bare(sentence: str) -> str:
     """A sentence without its markers and without Markdown."""
     text = _DECORATION.sub("", _MARKER.sub("", sentence))
-    text = _SPACE_BEFORE_END.sub("", text).strip()
+    text = " ".join(_SPACE_BEFORE_END.sub("", text).split())
     if text and text[-1] not in '.!?。！？)）"”:：;；…':
         text += "。" if has_han(text) else "."
     return text

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import DataError
-from kb.text import normalise
+from kb.text import HAN, normalise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,9 +37,11 @@ FILES = (ROWS, SCALES, IDF, TOKENIZER, CONFIG)
 HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
 SMOOTHING = 0.25  # share of the texts; without it MRR falls by .02, .1 to .4 are alike
 TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
+WORDS_KEPT = 8192  # words whose token ids are remembered, about 200 bytes each
 UNKNOWN = 0  # token id of everything the vocabulary lacks; its row is zero
 REPAIR = "restore data/model, or rebuild it with `python -m kb.embed.train`"
 
+_WORD = re.compile(rf"[{HAN}]+|[^ {HAN}]+")  # what the tokenizer's pre-tokenizer splits into
 Weigh = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
 
 
@@ -116,10 +120,20 @@ class StaticEmbedder:
         return np.log1p(odds).astype(np.float32)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of every text, in order."""
+        """Token ids of every text, in order: those the tokenizer gives when it encodes the text.
+
+        The steps are its own, one by one, so that words cut before need not be cut again.
+        """
         prepared = [normalise(text) for text in texts]
-        encodings = self._tokenizer.encode_batch_fast(prepared, add_special_tokens=False)
-        return [encoding.ids for encoding in encodings]
+        plain = map(self._tokenizer.normalizer.normalize_str, prepared)
+        known = self._word_ids
+        return [[one for word in _WORD.findall(text) for one in known(word)] for text in plain]
+
+    @cached_property
+    def _word_ids(self) -> Callable[[str], tuple[int, ...]]:
+        """Token ids of one word, kept: logs say the same words again and again."""
+        cut = self._tokenizer.model.tokenize
+        return lru_cache(WORDS_KEPT)(lambda word: tuple(token.id for token in cut(word)))
 
     def _weigh_sqrt(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
         return np.sqrt(counts.astype(np.float32)) * self._root_idf[ids]

@@ -18,6 +18,7 @@ _SYSLOG = re.compile(
     + r"(?: (?P<y>20\d\d))?"
 )
 _BARE = re.compile(r"(?<![\d:])" + _TIME + r"(?![:\d])")
+_MINUTES = re.compile(r":[0-5]\d:[0-5]\d")  # in each of them; where it is not, neither are they
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_YEAR = 1970  # where only month and day are printed, seconds count from that year's start
 
@@ -33,7 +34,7 @@ class Moment:
 def moment(line: str) -> Moment | None:
     """The time a line's front tells, or None. Zones are ignored: one log keeps to one zone."""
     front = line[:FRONT_CHARS]
-    if ":" not in front:
+    if not _MINUTES.search(front):
         return None
     for expression in (_ISO, _GLOG, _MONTH_DAY, _SYSLOG, _BARE):
         if match := expression.search(front):

@@ -66,13 +66,51 @@ class _Kept:
 
 
 @dataclass(slots=True)
+class _Sight:
+    """A hit and what its event says; of context few hits are kept, so its event is made late.
+
+    `front` is that part of its line which may tell the time.
+    """
+
+    pattern: Pattern
+    line: int
+    text: str
+    front: str
+    file: str
+    rank: int | None
+    host: str
+    fields: dict[str, str]
+    count: int = 1
+
+    def event(self) -> Event:
+        """The event; its fields are this hit's own, so it is made once."""
+        fields = self.fields
+        group = fields.pop("pg", "")
+        when = clock.moment(self.front)
+        if when is not None:
+            fields["clock"] = when.text
+        return Event(
+            pattern_id=self.pattern.id,
+            kind=self.pattern.kind,
+            event=self.pattern.event,
+            line=self.line,
+            text=self.text,
+            file=self.file,
+            rank=self.rank,
+            host=self.host,
+            process_group=group,
+            time_s=when.seconds if when else None,
+            fields=fields,
+        )
+
+
+@dataclass(slots=True)
 class _Line:
     """A line and what every pattern that hits it asks of it, found out once."""
 
     raw: bytes
     text: str
-    when: clock.Moment | None
-    chatter: int | None  # where advice or chatter begins, None before anybody asked
+    chatter: int | None = None  # where advice or chatter begins, None before anybody asked
     shown: dict[int, tuple[str, int]] = field(default_factory=dict)
     origins: dict[str, prefix.Origin] = field(default_factory=dict)
 
@@ -102,7 +140,7 @@ class Tally:
     redactions: int = 0
     total: int = 0
     _kept: dict[tuple[object, ...], _Kept] = field(default_factory=dict)
-    _latest: dict[tuple[object, ...], list[_Kept]] = field(default_factory=dict)
+    _latest: dict[tuple[object, ...], list[_Sight]] = field(default_factory=dict)
     _bursts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _done: list[_Kept] = field(default_factory=list)
     _seen: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -110,7 +148,7 @@ class Tally:
     _skipped: dict[tuple[str, int], int] = field(default_factory=dict)
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
-    _line: _Line = field(default_factory=lambda: _Line(b"", "", None, None))
+    _line: _Line = field(default_factory=lambda: _Line(b"", ""))
 
     def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> bool:
         """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`.
@@ -124,8 +162,8 @@ class Tally:
                 return True
             self._flood.add(key)
         before = self.total
-        for event in self._read(number, raw, line, file, rank):
-            self._keep(number, event)
+        for sight in self._read(number, raw, line, file, rank):
+            self._keep(number, sight)
         return self.total > before
 
     def note(self, number: int, file: str) -> int:
@@ -149,7 +187,11 @@ class Tally:
         """Everything kept, in the order of the input; ties by pattern."""
         order = {pattern.id: place for place, pattern in enumerate(self.patterns)}
         kept = [*self._done, *self._kept.values()]
-        kept += [item for latest in self._latest.values() for item in latest]
+        kept += [
+            _Kept(sight.event(), sight.count, sight.line)
+            for latest in self._latest.values()
+            for sight in latest
+        ]
         skipped = {(f, self.patterns[n].id): count for (f, n), count in self._skipped.items()}
         events = []
         for item in sorted(kept, key=lambda k: -k.event.line):  # the flood goes to the last one
@@ -164,30 +206,29 @@ class Tally:
 
     def _read(
         self, number: int, raw: bytes, line: int, file: str, rank: int | None
-    ) -> Iterator[Event]:
+    ) -> Iterator[_Sight]:
         pattern = self.patterns[number]
         if raw != self._line.raw:
-            text = decode(raw)
-            self._line = _Line(raw, text, clock.moment(text), None)
+            self._line = _Line(raw, decode(raw))
         text = self._line.text
         if self._is_noise(number):
             return
         capture = self.expressions.capture(pattern)
         if capture is None:
-            yield self._event(pattern, 0, {}, line, file, rank)
+            yield self._sight(pattern, 0, {}, line, file, rank)
             return
         found = 0
         end = 0
         for match in capture.finditer(text):
             fields = {k: v.strip()[:FIELD_CHARS] for k, v in match.groupdict().items() if v}
             front = text[end : match.start()] if found else text[: match.start()]
-            yield self._event(pattern, match.start(), fields, line, file, rank, front)
+            yield self._sight(pattern, match.start(), fields, line, file, rank, front)
             end = match.end()
             found += 1
             if found == MATCHES_A_LINE:
                 break
         if not found:
-            yield self._event(pattern, 0, {}, line, file, rank)
+            yield self._sight(pattern, 0, {}, line, file, rank)
 
     def _is_noise(self, number: int) -> bool:
         """Whether advice or chatter stands in front of the hit on its line."""
@@ -214,7 +255,7 @@ class Tally:
         starts = [m.start() for p in found if (m := self.expressions.regex(p).search(text))]
         return min(starts, default=len(text))
 
-    def _event(
+    def _sight(
         self,
         pattern: Pattern,
         start: int,
@@ -223,39 +264,34 @@ class Tally:
         file: str,
         rank: int | None,
         front: str | None = None,
-    ) -> Event:
+    ) -> _Sight:
         who = self._line.origin(front if start and front is not None else self._line.text)
         number = fields.pop("rank", None)
         if number is not None and number.isdigit() and int(number) < prefix.MAX_RANK:
             rank = int(number)
         elif who.rank is not None:
             rank = who.rank
-        when = self._line.when
-        if when is not None:
-            fields["clock"] = when.text
         shown, count = self._line.redacted(start)
         self.redactions += count
         if count:
             fields = {key: redact(value)[0] for key, value in fields.items()}
-        return Event(
-            pattern_id=pattern.id,
-            kind=pattern.kind,
-            event=pattern.event,
+        return _Sight(
+            pattern=pattern,
             line=line,
             text=shown,
+            front=self._line.text[: clock.FRONT_CHARS],
             file=file,
             rank=rank,
             host=who.host,
-            process_group=fields.pop("pg", ""),
-            time_s=when.seconds if when else None,
             fields=fields,
         )
 
-    def _keep(self, number: int, event: Event) -> None:
+    def _keep(self, number: int, sight: _Sight) -> None:
         self.total += 1
-        if event.kind in ONCE_A_BLOCK:
-            self._keep_latest(event)
+        if sight.pattern.kind in ONCE_A_BLOCK:
+            self._keep_latest(sight)
             return
+        event = sight.event()
         self._mark_failure(event)
         stable = tuple(sorted((k, v) for k, v in event.fields.items() if k not in VOLATILE))
         key = (event.file, event.pattern_id, event.rank, event.host, event.process_group, stable)
@@ -279,24 +315,24 @@ class Tally:
         apart = event.line - last > REPEAT_LINES
         self._bursts[event.file] = (max(last, event.line), burst + apart)
 
-    def _keep_latest(self, event: Event) -> None:
+    def _keep_latest(self, sight: _Sight) -> None:
         """Of context and facts the first and the latest of each rank and burst are kept."""
-        get = event.fields.get
-        _, burst = self._bursts.get(event.file, (0, 0))
-        key = (event.file, event.pattern_id, event.rank, burst, get("name"), get("what"))
+        get = sight.fields.get
+        _, burst = self._bursts.get(sight.file, (0, 0))
+        key = (sight.file, sight.pattern.id, sight.rank, burst, get("name"), get("what"))
         latest = self._latest.get(key)
         if latest is None:
             if len(self._latest) >= EVENTS_ALL:
                 return
             latest = self._latest[key] = []
-        ordered = not latest or latest[-1].event.line < event.line
+        ordered = not latest or latest[-1].line < sight.line
         if not ordered and any(
-            kept.event.line == event.line and kept.event.text == event.text for kept in latest
+            kept.line == sight.line and kept.text == sight.text for kept in latest
         ):
             return  # the neighbourhood of a failure is read a second time
-        latest.append(_Kept(event, 1, event.line))
+        latest.append(sight)
         if not ordered:
-            latest.sort(key=lambda kept: kept.event.line)
+            latest.sort(key=lambda kept: kept.line)
         if len(latest) > LATEST:
             dropped = latest.pop(1)
             latest[0].count += dropped.count

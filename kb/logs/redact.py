@@ -145,6 +145,9 @@ def _gate() -> Callable[[str], object]:
 
 
 _suspicious = _gate()
+# The letters beyond ASCII that count as Latin ones where case is ignored, for `re` and not for the
+# gate, and what has no UTF-8. https://docs.python.org/3/library/re.html#re.IGNORECASE
+_BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
 
 
 def redact(text: str) -> tuple[str, int]:
@@ -154,9 +157,7 @@ def redact(text: str) -> tuple[str, int]:
     authorisation headers, URLs with credentials, values of password-like keys, e-mail addresses.
     Redacting twice changes nothing more.
     """
-    # Other alphabets have letters that count as Latin ones where case is ignored, so only ASCII
-    # goes by the gate.
-    if text.isascii() and not _suspicious(text):
+    if (text.isascii() or not _BEYOND_THE_GATE.search(text)) and not _suspicious(text):
         return text, 0
     lowered = text.lower()
     total = 0

@@ -80,6 +80,19 @@ def test_a_removed_key_is_refused_at_once(path: Path) -> None:
     assert (status_of(guard, first), status_of(guard, second)) == (401, 200)
     path.unlink()
     assert (status_of(guard, ""), status_of(guard, second)) == (401, 200)
+    first = add_key(path, "three", "read")
+    assert (status_of(guard, first), status_of(guard, second)) == (200, 401)
+    remove_key(path, "three")
+    assert [status_of(guard, key) for key in ("", first, second)] == [401, 401, 401]
+
+
+def test_without_keys_other_machines_get_no_answer(path: Path) -> None:
+    """A process started again after the last key went does not open what is served to others."""
+    assert status_of(Guard(path, shut=True), "") == 401
+    add_key(path, "one", "read")
+    remove_key(path, "one")
+    assert status_of(Guard(path, shut=True), "") == 401
+    assert status_of(Guard(path), "") == 200
 
 
 def test_names_are_unique_and_known(path: Path) -> None:

@@ -157,6 +157,20 @@ def test_a_conversation_goes_on(talk: httpx.Client) -> None:
         assert (response.status_code, response.json()["type"][-9:]) == (404, "not-found")
 
 
+def test_conversations_of_slack_open_no_link(talk: httpx.Client, chat: FakeChat) -> None:
+    """Their ids are made of names that everyone there knows: here they are as good as unknown."""
+    private = "slack:T1:D1:direct"
+    chat.say("why?", conversation=private, create=True)
+    kept = chat.kept[private]
+    answers = [
+        talk.get(f"/v1/chat/{private}"),
+        talk.delete(f"/v1/chat/{private}"),
+        talk.post("/v1/chat", json={"message": "which rank?", "conversation": private}),
+    ]
+    assert [answer.status_code for answer in answers] == [404, 404, 404]
+    assert chat.kept == {private: kept}
+
+
 def test_statements_arrive_before_the_end(talk: httpx.Client, chat: FakeChat) -> None:
     """The first statement is read while the second is still being made."""
     go = threading.Event()

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
 import pytest
 
 from app.api.access import add_key, keys_path
@@ -266,6 +267,43 @@ def test_events_are_read_as_the_standard_says(scripted: str) -> None:
         with pytest.raises(InputError, match="too long — shorten it"):
             next(events)
     assert Scripted.bodies == [b'{"message":"why?","conversation":"c1","diagnosis":""}']
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_text_of_a_log_ends_no_line_of_the_stream(scripted: str, sign: str) -> None:
+    """Only CR and LF do: what Python splits at as well must not make events out of a log."""
+    said = f"a{sign}{sign}event: error{sign}data: {{}}{sign}{sign}b"
+    data = msgspec.json.encode(Statement(role="note", text=said))
+    body = b"event: statement\r\ndata: " + data + b"\r\n\r\nevent: statement\rdata: {\r\r"
+    Scripted.answers.append((200, {"Content-Type": "text/event-stream"}, body + b": end\n"))
+    with Client(scripted) as client:
+        events = client.chat("why?", "c1")
+        assert next(events).value == Statement(role="note", text=said)
+        with pytest.raises(ApiError, match="something else than expected"):
+            next(events)
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        pytest.param("http://127.0.0.1:port", "", id="port"),
+        pytest.param("http://[::1", "", id="bracket"),
+        pytest.param("http://127.0.0.1:1", "ключ", id="key"),
+        pytest.param("http://127.0.0.1:1", "tkb_a\n", id="key-of-two-lines"),
+    ],
+)
+def test_what_no_request_can_be_made_of_is_refused(address: str, key: str) -> None:
+    """At once and in words, not with a traceback at the first request."""
+    with pytest.raises(InputError):
+        Client(address, key)
+
+
+def test_a_password_in_the_address_is_not_told() -> None:
+    """Errors are printed into logs of jobs."""
+    with Client("http://ana:hunter22@127.0.0.1:1") as client, pytest.raises(ApiError) as failed:
+        client.causes()
+    assert "hunter22" not in str(failed.value)
+    assert "@127.0.0.1:1" in str(failed.value)
 
 
 def test_a_chat_goes_on_under_the_id_it_began_with(api: Client) -> None:

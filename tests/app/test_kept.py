@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,17 @@ def test_every_form_is_kept_and_comes_back_as_it_was_answered(
     body = real.store.records.get_diagnosis(identifier).body
     assert b"hf_abcdefghijklmnop" not in body
     assert b"/timeout-kb-" not in body  # folders forms are read in
+
+
+def test_any_address_of_the_page_makes_a_sound_header(real: Service, serve: Serve) -> None:
+    """Signs that must not stand in a header are written as percent codes."""
+    settings = replace(real.settings, public_url="https://例.example.org/a b\r\nX-Odd: 1/")
+    with serve(real, settings) as address:
+        posted = httpx.post(f"{address}/v1/diagnose?keep=true", json={"text": LOG}, timeout=60)
+    assert posted.status_code == 200, posted.text
+    assert "x-odd" not in posted.headers
+    link = posted.headers["link"]
+    assert link.startswith("<https://%E4%BE%8B.example.org/a%20b%0D%0AX-Odd:%201/?d=")
 
 
 def test_without_asking_nothing_is_kept(api: httpx.Client, real: Service) -> None:

@@ -120,7 +120,7 @@ def test_answer_first(diagnosis: Diagnosis, labels: Labels) -> None:
     )
     assert lines[6] == "What hung    ALLREDUCE, seq 14217, numel 1, process group default_pg"
     assert lines[7] == "Timeout      10 min (600000 ms), ran 10 min"
-    assert lines[8] == "Ranks        reporting 0-2, 4-7 · silent 3 · 8 in all"
+    assert lines[8] == "Ranks        reporting 0-2, 4-7 · not reporting 3 · 8 in all"
 
 
 def test_one_screen(diagnosis: Diagnosis, labels: Labels) -> None:

@@ -245,6 +245,18 @@ def test_lines_of_two_streams_are_not_torn(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes() == expected
 
 
+def test_a_line_without_its_end_is_saved_and_goes_on(tmp_path: Path) -> None:
+    """What a hanging job printed last is in the record of then, and later only once."""
+    record = Record()
+    record.add(1, b"step 1\nwaiting for peers")
+    record.save(tmp_path / "hang")
+    assert (tmp_path / "hang").read_bytes() == b"step 1\nwaiting for peers\n"
+    record.add(1, b" ... done\n")
+    record.finish()
+    record.save(tmp_path / "end")
+    assert (tmp_path / "end").read_bytes() == b"step 1\nwaiting for peers ... done\n"
+
+
 def test_a_full_disk_under_the_log_stops_the_log_only(tmp_path: Path) -> None:
     """What cannot be written is told once; the record goes on."""
     with Path("/dev/full").open("wb", buffering=0) as full:
@@ -359,6 +371,26 @@ def test_a_full_disk_leaves_the_exit_code_alone(run: Run) -> None:
     assert done.returncode == 7
     assert b"the log is not whole: No space left on device" in done.stderr
     assert b"rank-crash" in done.stderr
+
+
+@pytest.mark.parametrize("sink", ["/dev/full", "reader gone"])
+def test_a_standard_error_that_fails_leaves_the_exit_code_alone(
+    root: Path, environment: dict[str, str], sink: str
+) -> None:
+    """What is said after the job is said in vain then, and nothing else changes."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing if sink == "reader gone" else sink, "wb") as stream:  # noqa: PTH123 - a descriptor
+        done = subprocess.run(
+            [*WATCH, "--", sys.executable, "-c", "raise SystemExit(7)"],
+            cwd=root,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    assert done.returncode == 7
 
 
 def test_a_diagnosis_that_fails_leaves_the_exit_code_alone(run: Run, tmp_path: Path) -> None:

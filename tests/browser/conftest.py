@@ -34,25 +34,11 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def contexts(chromium: Any) -> Iterator[dict[tuple[str, bool, bool], Any]]:
-    """Browsers by language, screen and theme: shared, so that scripts are loaded once."""
-    made: dict[tuple[str, bool, bool], Any] = {}
-    yield made
-    for context in made.values():
-        context.close()
-
-
-@pytest.fixture
-def visit(
-    chromium: Any, site: Site, contexts: dict[tuple[str, bool, bool], Any], root: Path
-) -> Iterator[OpenPage]:
-    """Opens the page as a visitor with a language and a screen of their own.
-
-    Every visit has to end without a request to another host, a script error or a dialog.
-    """
+def opener(chromium: Any, site: Site, root: Path) -> Iterator[OpenPage]:
+    """Opens pages in browsers that are shared by language, screen and theme: scripts load once."""
     screens = root / "artefacts" / "screens"
     screens.mkdir(parents=True, exist_ok=True)
-    visits: list[Visit] = []
+    contexts: dict[tuple[str, bool, bool], Any] = {}
 
     def open_page(
         path: str = "", *, language: str = "en", phone: bool = False, dark: bool = False
@@ -61,10 +47,26 @@ def visit(
         if kind not in contexts:
             contexts[kind] = new_context(chromium, language=language, phone=phone, dark=dark)
         made = Visit(page=contexts[kind].new_page(), site=site, screens=screens)
-        visits.append(made)
         made.watch(made.page)
         made.open(path)
         return made
+
+    yield open_page
+    for context in contexts.values():
+        context.close()
+
+
+@pytest.fixture
+def visit(opener: OpenPage) -> Iterator[OpenPage]:
+    """Opens the page as a visitor with a language and a screen of their own.
+
+    Every visit has to end without a request to another host, a script error or a dialog.
+    """
+    visits: list[Visit] = []
+
+    def open_page(path: str = "", **kind: Any) -> Visit:
+        visits.append(opener(path, **kind))
+        return visits[-1]
 
     yield open_page
     for made in visits:

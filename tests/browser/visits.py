@@ -1,4 +1,4 @@
-"""A site, a browser and a visitor: what the browser tests and the README's pictures are made with."""
+"""A site, a browser and a visitor: what browser tests and the README's pictures use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = "from app.cli import main; main()"
 START_S = 120
 STOP_S = 30
 POLL_S = 0.1  # between two looks at what the servers say
-WAIT_MS = 20_000  # for an element; an answer takes a second, a busy machine more
+WAIT_MS = 30_000  # for an element; an answer takes a second, a busy machine more
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -92,8 +92,9 @@ def chromium_path() -> str | None:
 @contextlib.contextmanager
 def browser(path: str) -> Iterator[Any]:
     """Chromium without a window, driven by Playwright."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
         yield launched
@@ -177,7 +178,12 @@ class Visit:
         """The reply that follows so many messages, once it is whole: then it has suggestions."""
         answer = self.page.get_by_test_id("stChatMessage").nth(before + 1)
         answer.locator("[class*=st-key-chat_suggestion_]").first.wait_for()
+        self.settle()
         return answer
+
+    def settle(self) -> None:
+        """Wait until the page is drawn to its end: until then parts of the last one are left."""
+        self.page.locator(".stApp[data-test-script-state=notRunning]").wait_for()
 
     def text(self) -> str:
         """All that a person can read on the page."""

@@ -17,6 +17,7 @@ from app.labels import Words
 from app.listing import render_entry, text_blocks
 from app.quoting import plain
 from app.web import browse, cards
+from kb.errors import NotFoundError
 from kb.service import Service
 from kb.types import (
     Bilingual,
@@ -225,6 +226,28 @@ def test_prose_shows_every_character(text: str) -> None:
     ]
     letters = re.sub(r"[^ab]", "", re.sub(r"<[^>]*>|&\w+;|&#\d+;", "", made))
     assert letters == re.sub(r"[^ab]", "", text)
+
+
+# --- deleting -----------------------------------------------------------------------------------
+
+
+def test_an_imported_entry_can_be_deleted(real: Service, open_page: OpenPage) -> None:
+    """After the confirmation it is gone, the list says so, and the address names it no more."""
+    entry = make_entry("incident-fedcba9876543210", "rank-crash", kind="incident")
+    real.apply([entry])
+    page = open_page("browse", id=entry.id)
+    page.button(key="delete_entry").click().run()
+    assert "Deleted." in html_of(page)
+    assert address_of(page) == {}
+    with pytest.raises(NotFoundError):
+        real.entry(entry.id)
+
+
+def test_a_reviewed_case_offers_no_deletion(real: Service, open_page: OpenPage) -> None:
+    """Reviewed cases change in their files, so their page has no such button."""
+    page = open_page("browse", id=CASE)
+    assert str(escape(plain(real.entry(CASE).title.get("en")))) in html_of(page)
+    assert [button for button in page.button if button.key == "delete_entry"] == []
 
 
 # --- causes ------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_files_are_read_as_one_incident(real: Service, open_page: OpenPage) -> N
     known = Chat(real).conversation(identifier)
     assert known.reading is not None
     assert known.reading.incident.has_timeout
-    assert "(files were uploaded)" in html_of(page)
+    assert "(the log came as files or from a diagnosis)" in html_of(page)
 
 
 def test_a_file_that_is_no_log_is_refused(open_page: OpenPage) -> None:
@@ -148,6 +148,15 @@ def test_an_expired_conversation_says_so(real: Service, open_page: OpenPage) -> 
     page.button(key="chat_new").click().run()
     assert "Paste a log, upload files" in html_of(page)
     assert address_of(page) == {}
+
+
+def test_a_conversation_of_slack_is_not_shown(real: Service, open_page: OpenPage) -> None:
+    """Its id is made of names that others know, so nobody reads it by its address."""
+    private = "slack:T1:D1:direct"
+    Chat(real).say(LOG, conversation=private, create=True)
+    page = open_page("chat", c=private)
+    assert f"kept for {real.settings.chat_days} days" in html_of(page)
+    assert (messages(page), len(page.chat_input)) == (0, 0)
 
 
 def test_feedback_is_kept_once(real: Service, open_page: OpenPage) -> None:

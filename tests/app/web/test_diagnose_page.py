@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,6 +259,39 @@ def test_a_kept_diagnosis_opens_by_its_link(service: Service) -> None:
         assert "tk-no" not in html_of(opened)
 
 
+@pytest.mark.parametrize(
+    ("base", "warned"), [("http://127.0.0.1:8501", True), ("https://kb.example.org/t", False)]
+)
+def test_a_link_of_this_machine_says_so(
+    service: Service, monkeypatch: pytest.MonkeyPatch, base: str, warned: bool
+) -> None:
+    """Whoever is about to send an address that nobody else can open is told."""
+    settings = replace(service.settings, public_url=base)
+    monkeypatch.setattr(service, "settings", settings)
+    page = diagnose(LOG)
+    page.button(key="keep").click().run()
+    assert any(box.value.startswith(f"{base}/?d=") for box in page.code)
+    assert (words_of(page, "en")("page.kept_local") in text_of(page)) is warned
+
+
+def test_the_language_of_a_link_holds_on() -> None:
+    """The menu's links carry no language: the one a session began with stays."""
+    page = visit(lang="zh")
+    del page.query_params["lang"]
+    page.run()
+    assert words_of(page, "zh")("page.lead") in text_of(page)
+    assert words_of(page, "en")("page.lead") not in text_of(page)
+
+
+def test_settings_alone_are_judged_at_the_top() -> None:
+    """Without a timeout the judgement of the settings comes before what to collect."""
+    page = diagnose("export NCCL_TIMEOUT=3600")
+    words = words_of(page, "en")
+    shown = text_of(page)
+    assert shown.count(words("heading.warnings")) == 1
+    assert shown.index("NCCL_TIMEOUT=3600") < shown.index(words("page.no_timeout_help"))
+
+
 def test_a_link_to_nothing_says_so() -> None:
     """An unknown id gives a message and the form."""
     page = visit(d="nothing-here")
@@ -330,7 +364,7 @@ def test_downloads_are_the_answer(service: Service) -> None:
     """Both files stand beside the answer."""
     page = diagnose(LOG)
     labels = [element.proto.label for element in page.get("download_button")]
-    assert labels == ["Markdown", "JSON"]
+    assert labels == ["Download Markdown", "Download JSON"]
 
 
 def test_a_version_that_is_none_is_told() -> None:

@@ -261,8 +261,24 @@ def test_a_second_command_of_one_sentence_is_not_lost() -> None:
         "The network is down [1].",
         "[1]",
         "``` [1]\nrm -rf /\n```",
+        "[The first error](javascript:alert(1)) is on rank 3 at line 812 [1].",
+        "The first error is on rank 3 at line 812 [1](//example.org).",
+        "The first error is on rank 3 at \u202eline 812 [1].",
     ],
-    ids=["empty", "blank", "uncited", "hint", "zero", "huge", "invented", "bare", "fence"],
+    ids=[
+        "empty",
+        "blank",
+        "uncited",
+        "hint",
+        "zero",
+        "huge",
+        "invented",
+        "bare",
+        "fence",
+        "link",
+        "marker-link",
+        "reordered",
+    ],
 )
 def test_nothing_left_is_an_error(answer: str) -> None:
     """An answer of which nothing is carried is no answer; the engine's takes its place."""
@@ -302,6 +318,13 @@ def test_endless_answers_are_cut() -> None:
     model = Scripted("The first error is on rank 3 at line 812 [1]. " * 10_000, size=100)
     assert len(list(reword(model, "", reply_of(STATEMENTS[0]), "en"))) == 1  # said once
     assert model.given <= MAX_ANSWER // 100 + 1
+
+
+def test_a_single_huge_piece_is_cut_as_well() -> None:
+    """What lies beyond `MAX_ANSWER` is not looked at: a server may send megabytes at once."""
+    sentence = "The first error is on rank 3 at line 812 [1]. "
+    found = list(sentences([sentence * 100_000]))
+    assert len(found) * len(sentence) <= MAX_ANSWER
 
 
 def test_quotes_that_talk_to_the_reader_stay_here() -> None:

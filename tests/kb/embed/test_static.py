@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from hypothesis import strategies as st
 
 from kb.embed.static import MANIFEST, ROWS, SCALES, TOKENIZER, StaticEmbedder, content_hash
 from kb.errors import DataError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = ROOT / "data" / "model"
@@ -41,6 +45,14 @@ TEXTS = st.lists(st.lists(WORDS, max_size=8).map(" ".join), max_size=6)
 def shipped() -> StaticEmbedder:
     """The shipped model, one for all tests."""
     return StaticEmbedder.load(MODEL)
+
+
+@lru_cache
+def tokenizer() -> Tokenizer:
+    """The shipped tokenizer itself."""
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_file(str(MODEL / TOKENIZER))
 
 
 @pytest.fixture
@@ -104,6 +116,17 @@ def test_a_vector_does_not_depend_on_its_neighbours(texts: list[str], others: in
     crowd = model.encode_passages([*["rank 3 hangs in 集合通信"] * others, *texts])
     alone = [model.encode_passages([text])[0] for text in texts]
     assert all((a == b).all() for a, b in zip(crowd[others:], alone, strict=True))
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(), max_size=4), TEXTS)
+def test_token_ids_are_those_of_the_tokenizer(anything: list[str], words: list[str]) -> None:
+    """Taken step by step, with words remembered, the ids are those of encoding the whole text."""
+    from kb.text import normalise
+
+    texts = [*anything, *words, "\u3000".join(anything)]
+    expected = tokenizer().encode_batch([normalise(one) for one in texts], add_special_tokens=False)
+    assert shipped().token_ids(texts) == [encoding.ids for encoding in expected]
 
 
 def test_weight_is_root_frequency_times_root_idf() -> None:
