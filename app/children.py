@@ -6,11 +6,12 @@ import collections
 import contextlib
 import http.client
 import ipaddress
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.commands.common import note
@@ -35,8 +36,15 @@ main()
 class Child:
     """A running `timeout-kb` of the same interpreter; its lines go to stderr and are kept."""
 
-    def __init__(self, name: str, words: Sequence[str], *, hidden: Sequence[str] = ()) -> None:
-        """Start it. Lines that begin with one of `hidden` are not shown."""
+    def __init__(
+        self,
+        name: str,
+        words: Sequence[str],
+        *,
+        hidden: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start it with further `settings`. Lines that begin with one of `hidden` are not shown."""
         self.name = name
         self._hidden = tuple(hidden)
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
@@ -47,6 +55,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env=os.environ | dict(settings or {}),
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

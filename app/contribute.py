@@ -109,7 +109,7 @@ def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
     """`entry` with its outcome; what stood there of an earlier one is replaced."""
     from ingest.writeups import with_chunks
 
-    text = redact(resolution.fix)[0]
+    text, url = redact(resolution.fix)[0], redact(resolution.url)[0]
     language = detect_language(text)
     fix = Fix(
         id=f"{entry.id}/resolution",
@@ -117,9 +117,9 @@ def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
         steps=(),
         commands=tuple(redact(command)[0] for command in resolution.commands),
         status="confirmed",
-        sources=(resolution.url,) if resolution.url else (),
+        sources=(url,) if url else (),
     )
-    claim = CauseClaim(id=resolution.cause, status="confirmed", source=resolution.url)
+    claim = CauseClaim(id=resolution.cause, status="confirmed", source=url)
     told = Section(role="fixes", title=cause.title.get(language), text=text, language=language)
     return with_chunks(
         replace(

@@ -37,6 +37,7 @@ WHY_TERMS = 4  # words two cases share that are named; more say nothing more
 SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3600
 NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
+WORDS = frozenset({"term", "translation"})  # of one character they say nothing
 SEARCH_KINDS = NAMES | {"term", "translation", "language"}
 
 
@@ -341,7 +342,7 @@ def likenesses(why: Sequence[str]) -> list[str]:
     sentences = [plain(item) for item in why if item.partition(":")[0] not in SEARCH_KINDS]
     told = " ".join(sentences).casefold()
     better = [value for kind, value in named if kind in NAMES and value.casefold() not in told]
-    words = [value for kind, value in named if kind in ("term", "translation")]
+    words = [value for kind, value in named if kind in WORDS and len(value) > 1]
     return sentences + list(dict.fromkeys(better or ([] if sentences else words)))[:WHY_TERMS]
 
 

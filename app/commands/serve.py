@@ -38,7 +38,7 @@ EXAMPLE = "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) timed out"
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Server processes, each with 200 MB and a core of its own; /metrics tells of one of them.",
+    help="Server processes, each with 230 MB and a core of its own; /metrics tells of one of them.",
 )
 @click.pass_context
 def command(

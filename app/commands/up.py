@@ -12,6 +12,7 @@ import click
 
 from app.commands.common import EXIT_FAILURE, State, note
 from kb.errors import KBError
+from kb.settings import PREFIX
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -162,7 +163,9 @@ class _Supervisor:
 
         from app.children import Child, answers
 
-        child = Child(name, words, hidden=ANNOUNCED)
+        # The page tells people where the API is.
+        known = {f"{PREFIX}PORT": str(self._settings.port), f"{PREFIX}HOST": self._settings.host}
+        child = Child(name, words, hidden=ANNOUNCED, settings=known)
         self._children.append(child)
         deadline = time.monotonic() + READY_S
         while not answers(self._settings.host, port, health):

@@ -189,10 +189,13 @@ def evidence_html(shown: Shown, cause: CauseView, ranked: RankedCause) -> Markup
         quoted.add(item.quote)
         line = html(
             '<span class="tk-sign">{sign}</span><span>{reason} '
-            '<span class="tk-faint">{where} {word}</span></span>',
+            '<span class="tk-faint">{where} {word}{source}</span></span>',
             sign="−" if item.against else "+",
             reason=item.reason,
-            where=markup.link(item.where, item.url),
+            where=item.where,
+            source=html(" · {link}", link=markup.link(shown.words("word.source"), item.url))
+            if item.url
+            else NOTHING,
             word=f"· {shown.words('word.against')}" if item.against else "",
         )
         window = None

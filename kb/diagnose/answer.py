@@ -202,13 +202,14 @@ def _main_cause(hit: Hit, entries: Mapping[str, Entry]) -> str:
 
 
 def _fixes(cause: Cause, cases: Sequence[Hit], request: Request) -> list[Fix]:
-    """The cause's fixes in order of fit, behind the fix of a case that is very much alike."""
+    """The cause's fixes in order of fit, behind what mended a case that is very much alike."""
     incident = request.reading.incident
     own = [
         fix
         for hit in cases[:1]
         if hit.score >= CASE_FIX_SCORE
         for fix in order_fixes(request.entries[hit.entry_id].fixes, incident)[:1]
+        if fix.status == "confirmed"
     ]
     return here_first([*own, *order_fixes(cause.fixes, incident)], incident)[:FIXES_SHOWN]
 

@@ -40,8 +40,8 @@ def _crashed(picture: Picture) -> Iterator[Culprit]:
         yield Culprit(
             rank=error.rank,
             reason=Bilingual(
-                zh=f"第一个不是连带反应的错误（{error.kind}）出现在该卡",
-                en=f"the first error that is no consequence ({error.kind}) is on this rank",
+                zh=f"最先报出真正的错误（{error.kind}），其余是连锁反应",
+                en=f"the first real error ({error.kind}) is on this rank; the rest follows from it",
             ),
             line=error.line,
         )
