@@ -131,6 +131,8 @@ def _keep(error: Exception, folder: Path) -> Path:
     """Append the traceback to the log file, whose size is bounded, and give its path."""
     from logging.handlers import RotatingFileHandler
 
+    from kb.logs.redact import redact
+
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "timeout-kb.log"
     handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
@@ -138,7 +140,7 @@ def _keep(error: Exception, folder: Path) -> Path:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         logger = logging.Logger("timeout-kb")
         logger.addHandler(handler)
-        logger.error("unexpected failure: %s", sys.argv, exc_info=error)
+        logger.error("unexpected failure: %s", redact(str(sys.argv))[0], exc_info=error)
     finally:
         handler.close()
     return path

@@ -60,7 +60,12 @@ def add_feedback(service: Service, feedback: Feedback, *, source: str) -> Stored
         if value and value != UNKNOWN and value not in known:
             raise InputError(f"{name} {value!r} is not a cause", todo="see /v1/causes")
     _import_old(service)
-    redacted = replace(feedback, comment=redact(feedback.comment)[0])
+    redacted = replace(
+        feedback,
+        comment=redact(feedback.comment)[0],
+        entry=redact(feedback.entry)[0],  # callers say what they like for an id
+        diagnosis=redact(feedback.diagnosis)[0],
+    )
     row = _row(redacted, identifier=secrets.token_hex(ID_BYTES), at_s=time.time(), source=source)
     service.store.records.put_feedback(row)
     return _stored(row)

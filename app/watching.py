@@ -15,7 +15,7 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -188,6 +188,8 @@ class Job:
                 if time.monotonic() - max(channel.reading_since, ended_s) > DRAIN_S:
                     break
         self._record.finish()
+        while signal.sigtimedwait(FORWARDED, 0) is not None:
+            pass  # meant for the command, which was faster
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         code = self._process.returncode
         return code if code >= 0 else BY_SIGNAL - code
@@ -312,6 +314,23 @@ def _files(folder: Path) -> list[Path]:
         return [path for path in folder.iterdir() if path.is_file()]
     except OSError:
         return []
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP stop what is done after the job as Ctrl-C does, with a clean end."""
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL  # under nohup it is not
+    ]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:

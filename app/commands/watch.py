@@ -16,7 +16,7 @@ import click
 
 from app.commands.common import State, format_option, language_option, note, text_width
 from app.commands.diagnose import dump_option
-from app.watching import Job, Record, Silence, new_dumps, scratch
+from app.watching import Job, Record, Silence, new_dumps, scratch, stoppable
 from kb.errors import KBError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _Watcher:
     ) -> int:
         """Run the job to its end and give its exit code."""
         record = Record(whole)
-        with scratch() as name:
+        with stoppable(), scratch() as name:
             place = Path(name)
             job = Job(command, record)
             silence = None
@@ -117,8 +117,11 @@ class _Watcher:
             if record.failure:
                 _say(record.failure)
             if code:
-                _say(f"{command[0]} ended with exit code {code}")
-                self._explain(record, place / "job.log")
+                try:
+                    _say(f"{command[0]} ended with exit code {code}")
+                    self._explain(record, place / "job.log")
+                except KeyboardInterrupt:
+                    _say("no diagnosis: stopped")
         return code
 
     def _explain(self, record: Record, path: Path, said: str = "") -> None:
@@ -133,8 +136,6 @@ class _Watcher:
                 self._diagnose(path, dumps)
         except (KBError, OSError) as error:
             _say(f"no diagnosis: {error}")
-        except KeyboardInterrupt:
-            _say("no diagnosis: stopped")
         except Exception as error:  # noqa: BLE001 - the job's exit code must survive a bug here
             _log.exception("diagnosis failed")
             _say(f"no diagnosis: unexpected {type(error).__name__}: {error}")

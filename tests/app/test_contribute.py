@@ -100,12 +100,15 @@ def test_feedback_about_no_cause_is_refused(service: FakeService, wrong: Feedbac
 
 
 def test_secrets_in_comments_are_not_kept(service: FakeService) -> None:
-    """A comment is redacted before it is stored."""
-    said = Feedback(verdict="right", cause="", comment="ask me@example.com")
+    """A comment is redacted before it is stored, and so is what stands in place of an id."""
+    said = Feedback(
+        verdict="right", cause="", comment="ask me@example.com", diagnosis="password=hunter22secret"
+    )
     add_feedback(service, said, source="web")  # type: ignore[arg-type]
     files = b"".join(path.read_bytes() for path in sorted(service.home.iterdir()))
     assert b"ask " in files
     assert b"me@example.com" not in files
+    assert b"hunter22secret" not in files
     assert "me@example.com" not in repr(read_feedback(service))  # type: ignore[arg-type]
 
 
@@ -259,6 +262,22 @@ def outcome(work: Callable[[], object]) -> str:
     except NotFoundError as error:
         return error.code
     return "done"
+
+
+def test_secrets_in_an_outcome_are_not_kept(real: Service) -> None:
+    """Neither in the fix, its commands, nor the address it came from."""
+    secret = "ghp_" + "a1B2" * 9
+    told = Resolution(
+        cause="rank-crash",
+        fix=f"set the token {secret}",
+        url=f"https://ana:hunter22@example.org/a?t={secret}",
+        commands=(f"export X={secret}",),
+    )
+    identifier = add(real, "secretword", 71)
+    resolve(real, identifier, told)
+    kept = repr(real.entry(identifier))
+    assert "example.org" in kept
+    assert [word for word in (secret, "hunter22") if word in kept] == []
 
 
 def test_a_deleted_entry_stays_deleted_whoever_resolves_it_meanwhile(

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app import children
 from kb.types import DIAGNOSIS_SCHEMA
 
 RUN = "from app.cli import main; main()"
@@ -196,3 +197,18 @@ def test_a_part_that_does_not_start_is_told_with_its_own_words(tmp_path: Path, r
     assert done.returncode == 1
     assert "error: the API ended with exit code 1:" in done.stderr
     assert "set TIMEOUT_KB_HOME to a folder you may write to" in done.stderr
+
+
+def test_a_child_is_read_to_the_end_though_nobody_can_be_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where standard error is full or gone the lines are still taken off the child's hands."""
+
+    def full(_line: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(children, "note", full)
+    child = children.Child("help", ["--help"])
+    child.wait(DEADLINE_S)
+    assert child.outcome() == "exit code 0"
+    assert any("diagnose" in line for line in child.last_lines())

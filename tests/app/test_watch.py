@@ -330,7 +330,7 @@ def test_a_silent_job_is_diagnosed_and_goes_on(root: Path, environment: dict[str
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stderr is not None
-        said = until(process.stderr, b" ms")  # the last line of the answer
+        said = until(process.stderr, b"2 lines in ")  # the last line of the answer
         assert b"ALLREDUCE" in said
         out, rest = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
@@ -371,6 +371,27 @@ def test_a_full_disk_leaves_the_exit_code_alone(run: Run) -> None:
     assert done.returncode == 7
     assert b"the log is not whole: No space left on device" in done.stderr
     assert b"rank-crash" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_during_the_diagnosis_ends_it_cleanly(
+    root: Path, environment: dict[str, str], tmp_path: Path, number: signal.Signals
+) -> None:
+    """The exit code is the job's, and the record, which holds the log as it was, is gone."""
+    with subprocess.Popen(
+        [*WATCH, "--", sys.executable, "-c", DYING],
+        cwd=root,
+        env={**environment, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        until(process.stderr, b"ended with exit code 7")
+        process.send_signal(number)
+        rest = process.communicate(timeout=DEADLINE_S)[1]
+    assert process.returncode == 7, rest
+    assert b"no diagnosis: stopped" in rest
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("sink", ["/dev/full", "reader gone"])

@@ -127,6 +127,7 @@ def test_an_example_is_one_click(visit: OpenPage) -> None:
     here = visit()
     here.page.get_by_role("button", name="One rank out of memory").click()
     expect(here.verdict).to_contain_text("rank-crash")
+    here.settle()
     here.page.get_by_text("Change the input, or diagnose another log").click()
     expect(here.box).to_have_value(re.compile("OutOfMemoryError"))
     here.page.get_by_role("button", name="Ascend link setup").click()
