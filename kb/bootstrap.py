@@ -151,7 +151,9 @@ def _write_stamp(path: Path, stamp: Stamp) -> None:
 
 def _make_home(home: Path) -> None:
     try:
-        (home / "cache").mkdir(parents=True, exist_ok=True)
+        # Others' logs lie in it. A folder made beforehand keeps its rights: a group may share one.
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (home / "cache").mkdir(exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"{home} cannot be used: {error.strerror}",

@@ -52,7 +52,10 @@ class Chat:
         self._understanding = Understanding(phrases, service.knowledge)
         self._turns = Turns(service, self._understanding)
         self._kept = Conversations(
-            service.store.records, days=service.settings.chat_days, clock=clock
+            service.store.records,
+            locks=service.settings.home / "locks",
+            days=service.settings.chat_days,
+            clock=clock,
         )
 
     def say(

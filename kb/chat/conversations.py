@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import secrets
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
 from kb.chat.types import CONVERSATION_FORMAT, Conversation
-from kb.errors import InputError, NotFoundError
+from kb.errors import InputError, NotFoundError, StoreError
 from kb.store.records import Records
 
 ID_BYTES = 16  # 128 random bits: nobody guesses another's conversation
@@ -24,21 +28,68 @@ LOCKS = 64  # two conversations rarely share one, and then only wait for a turn
 CLEAN_EVERY = 50  # turns between two clean-ups of what has expired
 
 
-class Conversations:
-    """Keeps conversations for some days after their last message. Safe for several threads."""
+@dataclass(slots=True)
+class _Slot:
+    """A lock for the threads of this process and a file that locks out other processes."""
 
-    def __init__(self, records: Records, *, days: int, clock: Callable[[], float]) -> None:
-        """Keep in `records` for `days`; `clock` gives seconds since the epoch."""
+    path: Path
+    threads: threading.RLock = field(default_factory=threading.RLock)
+    held: bool = False  # by this process; a thread may take its own turn twice
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else on this home is in the block."""
+        with self.threads:
+            if self.held:
+                yield
+                return
+            with self._file() as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                self.held = True
+                try:
+                    yield
+                finally:
+                    self.held = False
+
+    def _file(self) -> IO[str]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return self.path.open("a")
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: {error.strerror}", todo="make the folder writable"
+            ) from error
+
+
+class Conversations:
+    """Keeps conversations for some days after their last message.
+
+    Safe for several threads, and for several processes on one state folder: the page and the API
+    may both be given the next message of a conversation.
+    """
+
+    def __init__(
+        self, records: Records, *, locks: Path, days: int, clock: Callable[[], float]
+    ) -> None:
+        """Keep in `records` for `days`.
+
+        Args:
+            records: where.
+            locks: the folder of the lock files.
+            days: after the last message.
+            clock: seconds since the epoch.
+        """
         self._records = records
         self._keep_s = days * DAY_S
         self._clock = clock
-        self._locks = tuple(threading.RLock() for _ in range(LOCKS))
+        self._slots = tuple(_Slot(locks / f"chat-{number:02}") for number in range(LOCKS))
         self._kept = 0
 
     @contextmanager
     def turn(self, identifier: str) -> Iterator[None]:
         """Let one turn of a conversation happen at a time."""
-        with self._locks[hash(identifier) % LOCKS]:
+        number = zlib.crc32(identifier.encode("utf-8", "replace")) % LOCKS
+        with self._slots[number].alone():
             yield
 
     def new(self, identifier: str = "") -> Conversation:

@@ -291,3 +291,13 @@ def test_an_index_of_another_kind_is_refused_when_nothing_was_updated(tmp_path: 
     with pytest.raises(SearchIndexError) as caught:
         open_service(settings)
     assert "timeout-kb ingest --rebuild" in str(caught.value)
+
+
+def test_a_new_state_folder_is_its_owners_alone(tmp_path: Path) -> None:
+    """Logs are private; a folder that is there already keeps the rights it has."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    for home in (tmp_path / "new" / "home", shared):
+        open_service(Settings(home=home)).close()
+    assert (tmp_path / "new" / "home").stat().st_mode & 0o777 == 0o700
+    assert shared.stat().st_mode & 0o777 == 0o755

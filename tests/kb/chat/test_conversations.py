@@ -130,6 +130,29 @@ def test_threads_lose_no_turn(chat: CheckedChat) -> None:
     assert len(kept.told) == THREADS
 
 
+def test_two_programs_on_one_home_lose_no_turn(
+    service: Service, chat: CheckedChat, clock: Clock
+) -> None:
+    """The page and the API each have a chat of their own; both go on with one conversation."""
+    conversation = chat.say(TIMEOUT_LOG).conversation
+    opened = open_service(service.settings)
+    other = CheckedChat(opened, clock=clock)
+    together = threading.Barrier(THREADS)
+
+    def say(number: int) -> Reply:
+        together.wait()
+        talk = chat if number % 2 else other
+        return talk.say(f"we see it on node{number} over RoCE", conversation=conversation)
+
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            replies = list(pool.map(say, range(THREADS)))
+    finally:
+        opened.close()
+    assert sorted(reply.number for reply in replies) == list(range(2, THREADS + 2))
+    assert len(chat.conversation(conversation).turns) == THREADS + 1
+
+
 def test_creating_at_once_makes_one_conversation(chat: CheckedChat) -> None:
     """Two first messages with one id are two turns of one conversation."""
     together = threading.Barrier(2)
@@ -182,7 +205,9 @@ def test_messages_that_cannot_be_read(chat: CheckedChat, message: str) -> None:
 
 def test_another_format_is_not_read(service: Service, clock: Clock) -> None:
     """A conversation of another program version is unknown, not misread."""
-    kept = Conversations(service.store.records, days=30, clock=clock)
+    kept = Conversations(
+        service.store.records, locks=service.settings.home / "locks", days=30, clock=clock
+    )
     for name, body in (("old", b'{"id": "old", "format": 99, "created_s": 0}'), ("bad", b"{")):
         service.store.records.put_conversation(name, body, now_s=clock(), expires_s=clock() + 9)
         with pytest.raises(NotFoundError):
