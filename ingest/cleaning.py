@@ -105,6 +105,11 @@ def byline(line: str, words: WordLists) -> tuple[str, str] | None:
     return None
 
 
+def web_address(text: str) -> str:
+    """The address if a browser may be sent there, else an empty string."""
+    return text if text.lower().startswith(("http://", "https://")) else ""
+
+
 def iso_date(text: str) -> str:
     """``2025-05-20`` out of the usual ways to write a date, empty where there is none.
 

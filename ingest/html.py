@@ -6,7 +6,7 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from ingest.cleaning import HEAD_LINES, byline, iso_date, tidy
+from ingest.cleaning import HEAD_LINES, byline, iso_date, tidy, web_address
 from ingest.html_lines import MAX_DEPTH, html_lines
 from ingest.types import Document
 from ingest.wordlists import WordLists
@@ -85,7 +85,7 @@ def _meta(soup: BeautifulSoup, words: WordLists) -> tuple[str, str, str, str]:
     url = str(link.get("href") or "") if isinstance(link, Tag) else ""
     url = url or _content(soup, "og:url")
     author = "" if author.startswith("http") else author
-    return title, author, iso_date(date), url if url.startswith("http") else ""
+    return title, author, iso_date(date), web_address(url)
 
 
 def _content(soup: BeautifulSoup, *names: str) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from ingest.cleaning import iso_date, read_head, tidy
+from ingest.cleaning import iso_date, read_head, tidy, web_address
 from ingest.types import Document
 from ingest.wordlists import WordLists
 from kb.errors import InputError
 
+ADDRESSES = ("url", "source", "link")  # fields of the front matter that may say where it stood
 _FRONT = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
 _TITLE = re.compile(r"^#\s+(\S.*?)\s*#*$")
 _SETEXT = re.compile(r"^(=+|-{3,})\s*$")
@@ -41,7 +42,7 @@ def read_markdown(text: str, words: WordLists) -> Document:
         lines=tuple(lines),
         author=_string(meta, "author"),
         date=iso_date(_string(meta, "date")),
-        url=next((u for n in ("url", "source", "link") if (u := _string(meta, n))), ""),
+        url=next((u for n in ADDRESSES if (u := web_address(_string(meta, n)))), ""),
         project=_string(meta, "project"),
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ingest.cleaning import drop_furniture, iso_date, tidy
+from ingest.cleaning import drop_furniture, iso_date, tidy, web_address
 from ingest.phrases import Phrases
 from ingest.reading import MIB, clean_text
 from ingest.sections import split_parts
@@ -74,7 +74,7 @@ class ThreadReader:
             for role, title, text in texts
             if text.strip()
         )
-        url = _text(value, "url")
+        url = web_address(_text(value, "url"))
         status = _STATUS.get(_text(value, "confidence"), "unverified")
         document = Document(
             title=_text(value, "title"),
@@ -114,7 +114,7 @@ class ThreadReader:
         )
 
     def _issue(self, value: Mapping[str, Any], record: Record, key: str) -> Entry:
-        url = _text(value, "html_url") or _web(_text(value, "url"))
+        url = web_address(_text(value, "html_url") or _web(_text(value, "url")))
         body = drop_furniture(tidy(_text(value, "body")), self.words)
         parts = list(split_parts(body, words=self.words, default="symptoms"))
         # an issue's headings come from a form: what it says about causes is a guess of the asker

@@ -24,7 +24,7 @@ from kb.types import Cause, Filters, Language, SearchResult, SettingWarning
 
 MAX_OFFSET = 10_000_000  # far above the entries one machine holds
 STORE_DIGITS = 12  # of the store's identity in a tag
-DATE = r"^(\d{4}(-\d\d(-\d\d)?)?)?$"
+DATE = r"^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$"
 
 router = APIRouter(tags=["knowledge"])
 

@@ -187,7 +187,7 @@ def as_question(check: Check, words: Words) -> Question:
     """A check as a question with its outcomes to choose from."""
     return Question(
         check=check.id,
-        text=words.say("chat.ask", tells=_mid_sentence(check.tells.get(words.language))),
+        text=words.say("chat.ask", tells=mid_sentence(check.tells.get(words.language))),
         options=tuple(
             Option(number=number, text=outcome.observation.get(words.language))
             for number, outcome in enumerate(check.outcomes, start=1)
@@ -196,6 +196,6 @@ def as_question(check: Check, words: Words) -> Question:
     )
 
 
-def _mid_sentence(text: str) -> str:
+def mid_sentence(text: str) -> str:
     """The text without the capital of a sentence's beginning; names keep theirs."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingest import Ingestor
+from ingest.cleaning import web_address
 from kb.logs.redact import redact
 from kb.types import Entry
 from tests.ingest.fakes import MemorySink, WatchdogReader
@@ -77,3 +78,19 @@ def test_html_page(language: str, tmp_path: Path, data_dir: Path) -> None:
     assert entry.url == "https://blog.example.org/p/17"
     chunks = "\n".join(chunk.text for chunk in entry.chunks)
     assert [word for word in HTML_FURNITURE if word in chunks] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        pytest.param("https://example.org/a", True, id="https"),
+        pytest.param("HTTP://example.org", True, id="capitals"),
+        pytest.param("javascript:alert(1)", False, id="script"),
+        pytest.param("data:text/html,x", False, id="data"),
+        pytest.param("file:///etc/passwd", False, id="file"),
+        pytest.param("notes.md", False, id="no-address"),
+    ],
+)
+def test_only_web_addresses_are_kept(text: str, kept: bool) -> None:
+    """An address of a write-up is one a browser may be sent to, or none."""
+    assert web_address(text) == (text if kept else "")

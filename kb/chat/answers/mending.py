@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kb.chat.incident import mid_sentence
 from kb.chat.talk import Said, Talk, cite_cause, cite_sources
 from kb.chat.types import Citation, Statement
 from kb.diagnose.fixes import order_fixes
@@ -105,4 +106,5 @@ def _check(talk: Talk) -> Statement:
     cause, check = found
     tells = check.tells.get(talk.words.language)
     cited = (*cite_cause(cause, talk, tells)[:1], *cite_sources(check.sources))
-    return talk.say("check", "chat.run_first", cited, command=check.command, tells=tells)
+    told = mid_sentence(tells)
+    return talk.say("check", "chat.run_first", cited, command=check.command, tells=told)
