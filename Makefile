@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 HOST ?= 127.0.0.1
 PORT ?= 8000
+TESTERS ?= 2
 WEB_PORT ?= 8501
 
 .PHONY: run test lint bench evaluate lab fit clean
@@ -29,7 +30,7 @@ run: $(VENV)/.run
 	$(BIN)/timeout-kb up --host $(HOST) --port $(PORT) --web-port $(WEB_PORT)
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
