@@ -25,6 +25,11 @@ from kb.settings import Settings
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
 
 DEADLINE_S = 60
+# As from a terminal: what runs in the background inherits that SIGINT or SIGHUP is ignored.
+HEAR = (
+    "import signal as s; s.signal(s.SIGHUP, s.SIG_DFL); s.signal(s.SIGINT, s.default_int_handler)"
+)
+HEARING = [sys.executable, "-c", f"{HEAR}; from app.cli import main; main()", "watch"]
 WATCH = [sys.executable, "-c", "from app.cli import main; main()", "watch"]
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 WATCHDOG = (
@@ -379,7 +384,7 @@ def test_a_signal_during_the_diagnosis_ends_it_cleanly(
 ) -> None:
     """The exit code is the job's, and the record, which holds the log as it was, is gone."""
     with subprocess.Popen(
-        [*WATCH, "--", sys.executable, "-c", DYING],
+        [*HEARING, "--", sys.executable, "-c", DYING],
         cwd=root,
         env={**environment, "TMPDIR": str(tmp_path)},
         stdout=subprocess.DEVNULL,

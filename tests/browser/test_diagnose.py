@@ -149,7 +149,7 @@ def test_a_kept_diagnosis_is_handed_on(answered: Visit, chromium: Any) -> None:
     there.page.goto(address)
     expect(there.verdict).to_contain_text("先看 rank 2")
     expect(there.verdict).to_contain_text("rank-crash")
-    expect(there.page.get_by_text("的诊断，不含日志原文")).to_be_visible()
+    expect(there.page.get_by_text("的诊断，不含整份日志")).to_be_visible()
     expect(there.page.get_by_text("step 3180 loss 1.8421")).to_have_count(0)
     context.close()
     assert (there.foreign, there.errors) == ([], [])

@@ -160,10 +160,11 @@ class Visit:
         return self.page.locator(".tk-verdict .tk-h1")
 
     def diagnose(self, log: str) -> None:
-        """Put a log into the box, press the button and wait for the verdict."""
+        """Put a log into the box, press the button and wait for the whole answer."""
         self.box.fill(log)
         self.page.locator(".st-key-run button").click()
         self.verdict.wait_for()
+        self.settle()
 
     def say(self, message: str) -> Any:
         """Say something in the chat; gives the finished reply's message."""
