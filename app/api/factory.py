@@ -19,6 +19,7 @@ from app.api.answers import Answers
 from app.api.middleware import Observe
 from app.api.parts import STREAMS, Parts
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
+from app.heap import give_back
 from app.observe import new_metrics
 from app.schemas import (
     BatchRequest,
@@ -134,6 +135,7 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     """
     parts: Parts = app.state.parts
     await parts.run(lambda: parts.service.diagnose_text(WARM_UP))
+    give_back()
     yield
     if app.state.slack is not None:
         await app.state.slack.close()

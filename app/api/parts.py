@@ -14,6 +14,7 @@ from fastapi import Query, Request, Response
 from app.api.answers import Answers
 from app.api.negotiate import JSON, accepted_language
 from app.api.problems import HttpError, retry_after
+from app.heap import give_back
 from app.observe import Metrics
 from kb.settings import Settings
 from kb.types import Language
@@ -58,7 +59,11 @@ class Parts:
                 todo="try again in a few seconds",
                 headers=retry_after(1),
             )
-        return await anyio.to_thread.run_sync(work, limiter=limiter)
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=limiter)
+        finally:
+            if long:
+                give_back()
 
     def language(self, request: Request, asked: Language | None) -> Language | None:
         """The language asked for, by parameter, header or setting; None leaves it to the input."""

@@ -6,13 +6,13 @@ import contextlib
 import ipaddress
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from app.commands.common import State, note
+from app.heap import one_heap
 from app.workers import Worker, supervised
 from kb.errors import InputError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed connection
 GRACE_S = 10  # running requests may finish this long after the signal to stop
-M_ARENA_MAX = -8  # of mallopt(3)
 EXAMPLE = "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) timed out"
 
 
@@ -38,7 +37,7 @@ EXAMPLE = "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, Timeout(ms)=600000) timed out"
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Server processes, each with 230 MB and a core of its own; /metrics tells of one of them.",
+    help="Server processes, each with 210 MB and a core of its own; /metrics tells of one of them.",
 )
 @click.pass_context
 def command(
@@ -109,15 +108,6 @@ def stop_signals_end_quietly() -> Iterator[None]:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-
-
-def one_heap() -> None:
-    """Have all threads allocate from one heap: with one a thread, 30 MB more lie unused in them."""
-    if sys.platform == "linux":
-        import ctypes
-
-        with contextlib.suppress(AttributeError):  # another C library has one anyway
-            ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def one_worker(settings: Settings) -> Worker:

@@ -1,4 +1,4 @@
-"""The embedded bilingual model, read with tokenizers and numpy: no torch, ready in a blink.
+"""The embedded bilingual model, read without torch: ready in a blink.
 
 A text's vector is the weighted sum of one int8 row per distinct token, scaled to length 1. With
 weight tf it is the mean pooling the rows were trained with; with weight sqrt(tf) * sqrt(idf), idf
@@ -24,16 +24,18 @@ from kb.errors import DataError
 from kb.text import HAN, normalise
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from sentencepiece import SentencePieceProcessor
+    from tokenizers.normalizers import Normalizer
 
-FORMAT = 1
+FORMAT = 2
 ROWS = "rows.npy"  # int8, shape (tokens, dimension)
 SCALES = "scales.npy"  # float16, shape (tokens,): row * scale is the trained vector
 IDF = "idf.npy"  # float16, shape (tokens,): the default idf
-TOKENIZER = "tokenizer.json"
+NORMALISER = "normaliser.json"  # tokenizers: a tokenizer with the unknown token alone
+PIECES = "pieces.model"  # sentencepiece: 32 MB less than tokenizers needs for the same unigrams
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
-FILES = (ROWS, SCALES, IDF, TOKENIZER, CONFIG)
+FILES = (ROWS, SCALES, IDF, NORMALISER, PIECES, CONFIG)
 HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
 SMOOTHING = 0.25  # share of the texts; without it MRR falls by .02, .1 to .4 are alike
 TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
@@ -41,7 +43,7 @@ WORDS_KEPT = 8192  # words whose token ids are remembered, about 200 bytes each
 UNKNOWN = 0  # token id of everything the vocabulary lacks; its row is zero
 REPAIR = "restore data/model, or rebuild it with `python -m kb.embed.train`"
 
-_WORD = re.compile(rf"[{HAN}]+|[^ {HAN}]+")  # what the tokenizer's pre-tokenizer splits into
+_WORD = re.compile(rf"[{HAN}]+|[^ {HAN}]+")  # what the pre-tokenizer splits into
 Weigh = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
 
 
@@ -57,7 +59,7 @@ class StaticEmbedder:
         """Read the model of `folder`.
 
         Args:
-            folder: rows, scales, default idf, tokenizer, config and manifest.
+            folder: rows, scales, default idf, normaliser, pieces, config and manifest.
             idf: weight per token id, shape (tokens,), as `fit_idf` makes it; default: the
                 model's own.
 
@@ -69,7 +71,8 @@ class StaticEmbedder:
         # Mapped, not read: a question needs few rows, and processes share them.
         self._rows = np.load(folder / ROWS, mmap_mode="r").view(np.ndarray)
         self._scales = np.load(folder / SCALES).astype(np.float32)
-        self._tokenizer = _read_tokenizer(folder / TOKENIZER)
+        self._normaliser = _read_normaliser(folder / NORMALISER)
+        self._pieces = _read_pieces(folder / PIECES)
         self.dimension: int = int(self._rows.shape[1])
         self.name = f"{manifest['name']}@{manifest['content'][:HASH_DIGITS]}"
         if idf is None:
@@ -120,20 +123,16 @@ class StaticEmbedder:
         return np.log1p(odds).astype(np.float32)
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of every text, in order: those the tokenizer gives when it encodes the text.
-
-        The steps are its own, one by one, so that words cut before need not be cut again.
-        """
+        """Token ids of every text, in order: those of its words, cut once as long as remembered."""
         prepared = [normalise(text) for text in texts]
-        plain = map(self._tokenizer.normalizer.normalize_str, prepared)
+        plain = map(self._normaliser.normalize_str, prepared)
         known = self._word_ids
         return [[one for word in _WORD.findall(text) for one in known(word)] for text in plain]
 
     @cached_property
     def _word_ids(self) -> Callable[[str], tuple[int, ...]]:
         """Token ids of one word, kept: logs say the same words again and again."""
-        cut = self._tokenizer.model.tokenize
-        return lru_cache(WORDS_KEPT)(lambda word: tuple(token.id for token in cut(word)))
+        return lru_cache(WORDS_KEPT)(lambda word: tuple(self._pieces.encode(word)))
 
     def _weigh_sqrt(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
         return np.sqrt(counts.astype(np.float32)) * self._root_idf[ids]
@@ -196,10 +195,17 @@ def _read_manifest(folder: Path) -> dict[str, str]:
     return {"name": str(found[1]), "content": str(found[2])}
 
 
-def _read_tokenizer(path: Path) -> Tokenizer:
+def _read_normaliser(path: Path) -> Normalizer:
     from tokenizers import Tokenizer
 
-    return Tokenizer.from_file(str(path))
+    normaliser: Normalizer = Tokenizer.from_file(str(path)).normalizer
+    return normaliser
+
+
+def _read_pieces(path: Path) -> SentencePieceProcessor:
+    from sentencepiece import SentencePieceProcessor
+
+    return SentencePieceProcessor(model_file=str(path))
 
 
 def content_hash(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""The files of a trained model: int8 rows, scales, idf, tokenizer, config and manifest."""
+"""The files of a trained model: int8 rows, scales, idf, normaliser, pieces, config and manifest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from kb.embed.static import (
     CONFIG,
@@ -18,9 +18,10 @@ from kb.embed.static import (
     FORMAT,
     IDF,
     MANIFEST,
+    NORMALISER,
+    PIECES,
     ROWS,
     SCALES,
-    TOKENIZER,
     content_hash,
 )
 
@@ -52,13 +53,38 @@ def write_model(
         np.save(work / ROWS, int8)
         np.save(work / SCALES, scales)
         np.save(work / IDF, idf.astype(np.float16))
-        tokenizer.save(str(work / TOKENIZER), pretty=False)
+        write_tokenizer(work, tokenizer)
         _write_json(work / CONFIG, {"dimension": rows.shape[1], "tokens": len(rows), **config})
         content = _write_manifest(work, name)
         # the manifest goes last: until then a reader sees sizes that do not fit and refuses
         for file in (*FILES, MANIFEST):
             shutil.move(work / file, folder / file)
     return content
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Write a unigram tokenizer's normaliser, and its vocabulary as sentencepiece reads it."""
+    from sentencepiece import sentencepiece_model_pb2 as schema
+
+    vocabulary: list[tuple[str, float]] = json.loads(tokenizer.to_str())["model"]["vocab"]
+    (unknown, worth), *known = vocabulary
+    bare = Tokenizer(models.Unigram([(unknown, worth)], unk_id=0))
+    bare.normalizer, bare.pre_tokenizer = tokenizer.normalizer, tokenizer.pre_tokenizer
+    bare.save(str(folder / NORMALISER), pretty=False)
+    kinds = schema.ModelProto.SentencePiece
+    model = schema.ModelProto()
+    model.pieces.add(piece=unknown, score=worth, type=kinds.UNKNOWN)
+    for piece, score in known:
+        model.pieces.add(piece=piece, score=score, type=kinds.NORMAL)
+    trainer, normalizer = model.trainer_spec, model.normalizer_spec
+    trainer.model_type = schema.TrainerSpec.UNIGRAM
+    trainer.unk_id = 0
+    trainer.bos_id = trainer.eos_id = trainer.pad_id = -1  # there are none
+    normalizer.name = "identity"  # words come normalised
+    normalizer.add_dummy_prefix = False
+    normalizer.remove_extra_whitespaces = False
+    normalizer.escape_whitespaces = False
+    (folder / PIECES).write_bytes(model.SerializeToString(deterministic=True))
 
 
 def replace_idf(folder: Path, idf: NDArray[np.float32]) -> str:

@@ -15,7 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.embed.static import MANIFEST, ROWS, SCALES, TOKENIZER, StaticEmbedder, content_hash
+from kb.embed.static import (
+    MANIFEST,
+    NORMALISER,
+    PIECES,
+    ROWS,
+    SCALES,
+    StaticEmbedder,
+    content_hash,
+)
 from kb.errors import DataError
 
 if TYPE_CHECKING:
@@ -49,10 +57,16 @@ def shipped() -> StaticEmbedder:
 
 @lru_cache
 def tokenizer() -> Tokenizer:
-    """The shipped tokenizer itself."""
-    from tokenizers import Tokenizer
+    """The shipped normaliser and pieces as one tokenizer of another library."""
+    from sentencepiece import SentencePieceProcessor
+    from tokenizers import Tokenizer, models
 
-    return Tokenizer.from_file(str(MODEL / TOKENIZER))
+    pieces = SentencePieceProcessor(model_file=str(MODEL / PIECES))
+    numbers = range(pieces.get_piece_size())
+    scored = [(pieces.id_to_piece(number), pieces.get_score(number)) for number in numbers]
+    whole = Tokenizer.from_file(str(MODEL / NORMALISER))
+    whole.model = models.Unigram(scored, unk_id=0)
+    return whole
 
 
 @pytest.fixture
@@ -76,14 +90,13 @@ def test_plain_pooling_equals_sentence_transformers() -> None:
     """With the same rows a StaticEmbedding gives the same vectors, cosine ≥ .999 on each text."""
     sentence_transformers = pytest.importorskip("sentence_transformers")
     from sentence_transformers.models import StaticEmbedding
-    from tokenizers import Tokenizer
 
     from kb.text import normalise
 
     rows = np.load(MODEL / ROWS).astype(np.float32)
     weights = rows * np.load(MODEL / SCALES).astype(np.float32)[:, None]
     twin = sentence_transformers.SentenceTransformer(
-        modules=[StaticEmbedding(Tokenizer.from_file(str(MODEL / TOKENIZER)), weights)],
+        modules=[StaticEmbedding(tokenizer(), weights)],
         device="cpu",
     )
     texts = five_hundred_texts()
@@ -193,7 +206,7 @@ def test_manifest_states_the_content() -> None:
     assert sum(path.stat().st_size for path in MODEL.iterdir()) <= MAX_BYTES
 
 
-@pytest.mark.parametrize("name", [ROWS, TOKENIZER, MANIFEST])
+@pytest.mark.parametrize("name", [ROWS, NORMALISER, PIECES, MANIFEST])
 def test_missing_file_is_named(copy: Path, name: str) -> None:
     """The error names the file that lacks and how to get it back."""
     (copy / name).unlink()

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 
-from kb.embed.static import MANIFEST, StaticEmbedder  # noqa: E402
+from kb.embed.static import FORMAT, MANIFEST, StaticEmbedder  # noqa: E402
 from kb.embed.training.alignment import SentencePair, translate  # noqa: E402
 from kb.embed.training.corpus import Corpus, Pair, read_corpus  # noqa: E402
 from kb.embed.training.export import quantise, replace_idf, write_model  # noqa: E402
@@ -214,7 +214,7 @@ def test_written_model_can_be_read(tmp_path: Path) -> None:
     assert first.encode_queries(["rank"])[0] @ expected > 0.999 * np.linalg.norm(expected)
     assert first.name.split("@")[0] == second.name.split("@")[0] == "small"
     assert first.name != second.name
-    assert json.loads((tmp_path / "m" / MANIFEST).read_text("utf-8"))["format"] == 1
+    assert json.loads((tmp_path / "m" / MANIFEST).read_text("utf-8"))["format"] == FORMAT
 
 
 def test_corpus_leaves_out_what_is_held_out(tmp_path: Path) -> None:
