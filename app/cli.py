@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from app.commands.common import EXIT_FAILURE, State
+from app.commands.common import EXIT_FAILURE, EXIT_USAGE, State
 from kb.errors import KBError
 
 ABORTED = 130  # what a shell reports for Ctrl-C
-LOG_BYTES = 1024 * 1024  # two files of this size hold the last failures
 
 VERBS = {
     "diagnose": "app.commands.diagnose:command",
@@ -91,9 +90,10 @@ def cli(context: click.Context, debug: bool, colour: bool | None) -> None:
 def run(argv: Sequence[str] | None = None, *, state: State | None = None) -> int:
     """Run one command line and give its exit code; nothing expected shows a traceback."""
     state = state or State()
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
         code = cli.main(
-            args=None if argv is None else list(argv),
+            args=given,
             prog_name="timeout-kb",
             standalone_mode=False,
             obj=state,
@@ -108,6 +108,9 @@ def run(argv: Sequence[str] | None = None, *, state: State | None = None) -> int
         click.echo(f"error: {error}", err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost call of this face
+        if isinstance(error, UnicodeEncodeError) and error.object in given:
+            click.echo(f"error: {error.object!a} is not UTF-8 — type it as text", err=True)
+            return EXIT_USAGE
         return _unexpected(error, state)
     return code if isinstance(code, int) else 0
 
@@ -118,36 +121,24 @@ def _unexpected(error: Exception, state: State) -> int:
         import traceback
 
         click.echo("".join(traceback.format_exception(error)), nl=False, err=True)
-        return EXIT_FAILURE
-    try:
-        place = f"details: {_keep(error, state.settings.home / 'logs')}"
-    except (OSError, KBError):
-        place = "run again with: timeout-kb --debug ..."
-    click.echo(f"error: unexpected {type(error).__name__}: {error} — {place}", err=True)
+    else:
+        click.echo(f"error: {state.unexpected(error)}", err=True)
     return EXIT_FAILURE
 
 
-def _keep(error: Exception, folder: Path) -> Path:
-    """Append the traceback to the log file, whose size is bounded, and give its path."""
-    from logging.handlers import RotatingFileHandler
+def _open_closed_streams() -> None:
+    """Lead what the caller closed (``>&-``) to nowhere.
 
-    from kb.logs.redact import redact
-
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "timeout-kb.log"
-    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
-    try:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger = logging.Logger("timeout-kb")
-        logger.addHandler(handler)
-        logger.error("unexpected failure: %s", redact(str(sys.argv))[0], exc_info=error)
-    finally:
-        handler.close()
-    return path
+    The next file opened, the database say, would else get its number and all that is printed there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - open to the end
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of the console script; ends the process with the exit code."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets a question mark, not a failure.
         if hasattr(stream, "reconfigure"):

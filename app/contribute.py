@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
+import io
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.feedback import Feedback, StoredFeedback, add_feedback, read_feedback
+from app.received import save
 from kb.errors import InputError
+from kb.locking import locked
 from kb.logs.redact import redact
 from kb.text import detect_language
 from kb.types import Bilingual, Cause, CauseClaim, Entry, Fix, Section
@@ -32,7 +33,9 @@ __all__ = [
     "resolve",
 ]
 
-LOCK = "changes.lock"  # in the state folder
+# In the state folder: an entry is read and written with nobody in between, or an outcome written
+# down while it is being deleted would bring it back.
+LOCK = "changes.lock"
 KEY_DIGITS = 16  # of the content's digest; the same length as in entry ids
 
 
@@ -73,9 +76,8 @@ def add_text(service: Service, text: str, *, name: str) -> Report:
         InputError: it cannot be taken.
     """
     with tempfile.TemporaryDirectory(prefix="timeout-kb-") as folder:
-        path = Path(folder, name)
-        path.write_text(text, encoding="utf-8", errors="replace")
-        return add_files(service, [path])
+        upload = (name, io.BytesIO(text.encode("utf-8", "replace")))
+        return add_files(service, save([upload], Path(folder), []))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def resolve(service: Service, entry_id: str, resolution: Resolution) -> Entry:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case, or the cause is not known.
     """
-    with _alone(service):
+    with locked(service.settings.home / LOCK):
         entry = _own_entry(service, entry_id)
         cause = service.knowledge.cause_by_id.get(resolution.cause)
         if cause is None:
@@ -140,7 +142,7 @@ def delete(service: Service, entry_id: str) -> None:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case.
     """
-    with _alone(service):
+    with locked(service.settings.home / LOCK):
         _own_entry(service, entry_id)
         service.delete([entry_id])
 
@@ -152,14 +154,3 @@ def _own_entry(service: Service, entry_id: str) -> Entry:
             f"{entry_id} is a reviewed case", todo="cases change in data/cases, not here"
         )
     return entry
-
-
-@contextmanager
-def _alone(service: Service) -> Iterator[None]:
-    """Read and write an entry without another thread or process in between.
-
-    An outcome written down while the entry is being deleted must not bring it back.
-    """
-    with (service.settings.home / LOCK).open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -6,6 +6,7 @@ reads the answer, so that a server that drips or hangs never holds the caller lo
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import socket
 import threading
@@ -34,6 +35,7 @@ LIMITS: Mapping[str, int] = {"temperature": 0, "max_tokens": MAX_TOKENS}
 # Reasoning models refuse both with 400; most servers of other makers know only the ones above.
 NEWER_LIMITS: Mapping[str, int] = {"max_completion_tokens": MAX_TOKENS}
 MIN_ANSWER_S = 0.5  # time an answer takes at least: no retry that leaves less
+LISTEN_S = 0.5  # so soon a request that was cancelled is noticed while the model is silent
 NO_KEY = "none"  # local servers want no key, the client wants one to be set
 STANDS = "the engine's own answer stands"
 
@@ -116,12 +118,20 @@ class OpenAIModel:
             raise ModelError("the language model's answer broke off", todo=STANDS)
 
     def _next(self, work: _Work) -> _Piece | _Failure | _End:
-        left_s = work.left_s()
-        try:
-            # Past the deadline not even what waits is given: a server may say more for ever.
-            return work.pieces.get(timeout=left_s) if left_s > 0 else _late(self._timeout_s)
-        except queue.Empty:
-            return _late(self._timeout_s)
+        # Past the deadline not even what waits is given: a server may say more for ever.
+        while (left_s := work.left_s()) > 0:
+            _stop_if_cancelled()
+            with contextlib.suppress(queue.Empty):
+                return work.pieces.get(timeout=min(left_s, LISTEN_S))
+        return _late(self._timeout_s)
+
+
+def _stop_if_cancelled() -> None:
+    """Raise what cancels the request this thread works for; other threads are not cancelled."""
+    import anyio.from_thread
+
+    with contextlib.suppress(RuntimeError):  # no thread of a server
+        anyio.from_thread.check_cancelled()
 
 
 def _late(timeout_s: float) -> _Failure:

@@ -8,6 +8,7 @@ import click
 
 from app.labels import Words
 from app.layout import hang, wrap
+from app.present import place
 from app.quoting import plain, plain_block, safe_url
 from app.terminal import INDENT, copyable, quoted
 from kb.chat.types import Citation, Question, Reply, Statement, StatementRole
@@ -69,8 +70,8 @@ def _source(citation: Citation, words: Words) -> str:
     """Where a statement comes from: a rank, a line, a name with its address."""
     rank = citation.kind == "rank" and citation.id
     name = words("word.rank", rank=citation.id) if rank else citation.id
-    line = words("word.line", line=citation.line) if citation.line else ""
-    parts = [plain(name), line, safe_url(citation.url)]
+    where = place(words, line=citation.line, file=citation.file)
+    parts = [plain(name), where, safe_url(citation.url)]
     return " ".join(part for part in parts if part)
 
 

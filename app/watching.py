@@ -195,16 +195,12 @@ class Job:
         return code if code >= 0 else BY_SIGNAL - code
 
     def _relay(self, channel: _Channel) -> None:
-        """Pass on what comes; when nobody reads it any more, the command is told so."""
-        try:
-            while data := channel.read():
-                self.printed_at = time.monotonic()
-                channel.write(data)
-                self._record.add(channel.outer, data)
-        except OSError:
-            pass  # our reader is gone: closing ours gives the command the same SIGPIPE
-        finally:
-            os.close(channel.reader)
+        """Pass on what comes, and keep it; a training run outlives whoever watched it print."""
+        while data := channel.read():
+            self.printed_at = time.monotonic()
+            channel.write(data)
+            self._record.add(channel.outer, data)
+        os.close(channel.reader)
 
 
 class _Channel:
@@ -212,6 +208,7 @@ class _Channel:
 
     def __init__(self, outer: int) -> None:
         self.outer = outer
+        self._taken = True  # until a write fails: the reader is gone, or the disk is full
         self.reading_since = math.inf  # monotonic; infinite while something is passed on
         self.terminal = os.isatty(outer)
         if self.terminal:
@@ -243,21 +240,25 @@ class _Channel:
             self.reading_since = math.inf
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to our stream."""
+        """Write all of `data` to our stream, for as long as it takes any."""
         rest = memoryview(data)
-        while rest:
+        while rest and self._taken:
             try:
                 rest = rest[os.write(self.outer, rest) :]
             except BlockingIOError:  # somebody made our stream non-blocking
                 select.select([], [self.outer], [])
+            except OSError:
+                self._taken = False
 
 
 def _channels() -> list[_Channel]:
     """Ours for both streams: one where both are the same terminal, to keep their order."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # what we have said so far may have no reader any more
+        sys.stdout.flush()
+        sys.stderr.flush()
     out, err = sys.stdout.fileno(), sys.stderr.fileno()
-    if os.isatty(out) and os.isatty(err) and os.ttyname(out) == os.ttyname(err):
+    # By device: a terminal handed into a container may have no name there.
+    if os.isatty(out) and os.isatty(err) and os.fstat(out).st_rdev == os.fstat(err).st_rdev:
         return [_Channel(out)]
     return [_Channel(out), _Channel(err)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 KEPT_FORMAT = 1
+DAY_S = 86_400.0
 ID_BYTES = 12  # 96 random bits: nobody guesses the link of another's log
 
 
@@ -46,7 +48,8 @@ def keep(
 ) -> Kept:
     """Keep the diagnosis of a reading (which is redacted) for a link; on the disk on return.
 
-    `known` is the reading's answer in its language, where the caller has it already.
+    Those that have expired by now go. `known` is the reading's answer in its language, where the
+    caller has it already.
     """
     answers = {} if known is None else {known.language: known}
 
@@ -62,21 +65,31 @@ def keep(
         en=answer("en"),
     )
     body = msgspec.json.encode(kept)
-    service.store.records.put_diagnosis(kept.id, body, created_s=kept.created_s)
+    service.store.records.put_diagnosis(
+        kept.id, body, created_s=kept.created_s, forget_before_s=_oldest_s(service)
+    )
     return kept
+
+
+def _oldest_s(service: Service) -> float:
+    """Diagnoses kept before this time (seconds since the epoch) have expired."""
+    days = service.settings.kept_days
+    return time.time() - days * DAY_S if days else -math.inf
 
 
 def kept(service: Service, diagnosis_id: str) -> Kept:
     """The kept diagnosis of that id.
 
     Raises:
-        NotFoundError: there is none.
+        NotFoundError: there is none, or it has expired.
         StoreError: it was kept by a program of another format.
     """
     try:
         record = service.store.records.get_diagnosis(diagnosis_id)
     except NotFoundError as error:
         raise NotFoundError(error.what, todo="check the link, or diagnose the log again") from error
+    if record.created_s < _oldest_s(service):
+        raise NotFoundError(f"diagnosis {diagnosis_id} has expired", todo="diagnose the log again")
     try:
         found = msgspec.json.decode(record.body, type=Kept)
     except msgspec.DecodeError as error:

@@ -51,6 +51,7 @@ class Settings:
     max_line: int = 64 * 1024  # longer lines are cut, not refused
     public_url: str = ""  # address of the page that links name; empty: where this one serves it
     chat_days: int = 30  # a conversation is kept this long after its last message
+    kept_days: int = 90  # a kept diagnosis stays this long; 0: for ever
     llm_base_url: str = ""  # an OpenAI-compatible server; empty: no language model
     llm_model: str = ""
     llm_api_key: str = field(default="", repr=False)
@@ -74,6 +75,7 @@ _INTEGERS = {
     "max_body": (1024, 1 << 40),
     "max_line": (256, 16 * MIB),
     "chat_days": (1, 3650),
+    "kept_days": (0, 36_500),
     "llm_timeout": (1, 600),
     "slack_max_file": (1024, 1 << 30),
 }

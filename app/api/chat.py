@@ -60,6 +60,7 @@ class _Turn:
 
     chat: Chat
     conversation: str
+    new: bool  # it is not there yet
     message: str
     language: Language | None
     begun: Reply | None  # the reply to the diagnosis brought along
@@ -71,7 +72,7 @@ class _Turn:
             yield self.begun
             return
         yield from self.chat.stream(
-            self.message, conversation=self.conversation, language=self.language, create=True
+            self.message, conversation=self.conversation, language=self.language, create=self.new
         )
 
 
@@ -157,6 +158,7 @@ def _prepare(parts: Parts, room: Room, body: ChatRequest, language: Language | N
     return _Turn(
         chat=chat,
         conversation=identifier or secrets.token_urlsafe(ID_BYTES),
+        new=not identifier,
         message=body.message if body.message.strip() else "",
         language=language,
         begun=begun,

@@ -149,10 +149,9 @@ async def _work_in_thread(
     work: Work[T], outbox: MemoryObjectSendStream[T], limiter: anyio.CapacityLimiter
 ) -> None:
     with outbox:
-        # Abandoned, the thread ends at the next item: its box is closed by then.
-        await anyio.to_thread.run_sync(
-            partial(_pump, work, outbox), limiter=limiter, abandon_on_cancel=True
-        )
+        # Waited for even when nobody else does: a thread at work keeps its place. It ends at the
+        # next item, for its box is closed then, or where it asks whether it was cancelled.
+        await anyio.to_thread.run_sync(partial(_pump, work, outbox), limiter=limiter)
 
 
 def _pump(work: Work[T], outbox: MemoryObjectSendStream[T]) -> None:

@@ -27,7 +27,8 @@ router = APIRouter(tags=["diagnose"])
 async def kept_diagnosis(request: Request, identifier: str, lang: Lang = None) -> Response:
     """The answer as it was given when it was kept (``POST /v1/diagnose?keep=true``).
 
-    As JSON, Markdown or text by ``Accept``, in the language asked for, else that of the log.
+    As JSON, Markdown or text by ``Accept``, in the language asked for, else that of the log. It
+    stays for `TIMEOUT_KB_KEPT_DAYS`.
     """
     parts = parts_of(request)
     form = answer_type(request.headers.get("accept", ""))

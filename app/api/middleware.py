@@ -17,6 +17,8 @@ from app.api.problems import problem, respond
 from app.observe import Metrics
 
 REQUEST_ID = "X-Request-ID"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+NONE = "(none)"  # a path or a method that nobody serves
 _ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 
@@ -82,16 +84,18 @@ class Observe:
 
     def _record(self, scope: Scope, seen: dict[str, int], seconds: float) -> None:
         route: Any = scope.get("route")
+        # The template, not the path: ids in it open what is kept to whoever reads them in a log.
         # Paths nobody serves count as one: callers must not be able to make new time series.
-        path = getattr(route, "path", "(none)")
-        self._metrics.requests.labels(scope["method"], path, str(seen["status"])).inc()
+        path = getattr(route, "path", NONE)
+        method = scope["method"] if scope["method"] in METHODS else NONE
+        self._metrics.requests.labels(method, path, str(seen["status"])).inc()
         self._metrics.seconds.labels(path).observe(seconds)
         self._metrics.received.inc(seen["received"])
         self._log.info(
             "request",
             request_id=scope["request_id"],
-            method=scope["method"],
-            path=scope["path"],
+            method=method,
+            path=path,
             status=seen["status"],
             received=seen["received"],
             sent=seen["sent"],

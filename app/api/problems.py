@@ -21,6 +21,7 @@ TYPE_PREFIX = "urn:timeout-kb:problem:"
 MAX_DETAIL = 500  # characters of what was wrong; more is the caller's own body read back
 
 _TODO = {
+    400: "see /docs for what this path takes",
     404: "see /docs for the paths there are",
     405: "see /docs for the methods this path takes",
 }

@@ -16,7 +16,7 @@ from app.api.answering import Answered, Options, answer_reading
 from app.api.bodies import declared_length, read_form
 from app.api.parts import Parts
 from app.api.problems import HttpError
-from app.received import save, without_folder
+from app.received import save
 from app.schemas import MAX_CAUSES, VERSION, DiagnoseRequest
 from kb.errors import InputError
 from kb.logs.source import HEAD_BYTES, is_packed
@@ -162,7 +162,6 @@ def _diagnose(parts: Parts, uploads: Uploads, options: Options) -> Answered:
 
         def read() -> LogReading:
             folder = [dumps] if saved else []
-            reading = service.read_paths(paths, dumps=folder, limit_s=bodies.STREAM_S)
-            return without_folder(reading, logs)
+            return service.read_paths(paths, dumps=folder, limit_s=bodies.STREAM_S)
 
         return answer_reading(service, read, options)

@@ -21,6 +21,7 @@ from app.commands.common import (
     text_width,
     write,
 )
+from app.quoting import plain
 from kb.chat.types import Reply, Statement
 from kb.errors import KBError
 from kb.text import detect_language
@@ -103,6 +104,9 @@ class _Talk:
         if files:
             reading = self.service.read_paths(files)
             reply = self.chat.begin(reading, conversation=self.conversation, language=self.wanted)
+            for item in reading.incident.unread:
+                label = self._words(reading.description)("row.unread")
+                note(f"{label} {plain(item.file)}: {plain(item.reason)}")
             self._show([*reply.statements, reply])
         terminal = sys.stdin.isatty()
         if terminal and not self.as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kb.errors import KBError
 from kb.settings import Settings, load_settings
 from kb.types import Language
 
@@ -25,6 +26,7 @@ EXIT_USAGE = 2
 EXIT_UNDECIDED = 3  # unknown cause, or no timeout in the input
 FILE_WIDTH = 100  # where the output is not a terminal
 READ_SIZE = 1 << 20
+LOG_BYTES = 1024 * 1024  # two files of this size hold the last failures
 
 F = TypeVar("F", bound=Callable[..., Any])
 OpenService = Callable[..., "Service"]
@@ -75,9 +77,41 @@ class State:
         finally:
             service.close()
 
+    def unexpected(self, error: Exception) -> str:
+        """An unexpected failure in one line, its traceback being kept in a file."""
+        from kb.logs.redact import redact
+
+        try:
+            place = f"details: {_keep(error, self.settings.home / 'logs')}"
+        except (OSError, KBError):
+            place = "run again with: timeout-kb --debug ..."
+        return f"unexpected {type(error).__name__}: {redact(str(error))[0]} — {place}"
+
     def language(self, asked: Language | None) -> Language | None:
         """The language asked for, else that of the settings, else None (that of the input)."""
         return asked or self.settings.lang or None  # type: ignore[return-value]
+
+
+def _keep(error: Exception, folder: Path) -> Path:
+    """Append the traceback without secrets to the log file, of bounded size, and give its path."""
+    import logging
+    import traceback
+    from logging.handlers import RotatingFileHandler
+
+    from kb.logs.redact import redact
+
+    told, _ = redact(f"{sys.argv}\n{''.join(traceback.format_exception(error))}")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "timeout-kb.log"
+    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    try:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger = logging.Logger("timeout-kb")
+        logger.addHandler(handler)
+        logger.error("unexpected failure: %s", told)
+    finally:
+        handler.close()
+    return path
 
 
 def note(message: str) -> None:

@@ -15,7 +15,7 @@ from app.commands.common import (
     write,
     write_json,
 )
-from kb.types import Cause, Entry, Filters, Language
+from kb.types import Advice, Cause, Entry, Filters, Language
 
 NEAR_IDS = 3  # how many ids to suggest for a misspelt one
 
@@ -58,7 +58,7 @@ def command(
     until: str,
     **chosen: tuple[str, ...],
 ) -> None:
-    """Find entries like QUERY: words, a question, or a line of a log.
+    """Find entries like QUERY: words, a question, a line of a log, or the name of a setting.
 
     Options that name a value may be given more than once. Exit code 3 where nothing is similar
     enough.
@@ -90,7 +90,7 @@ def command(
 
             words = Words(service.knowledge.labels, asked or detect_language(text))
             write(state, render_search(result, words, width=text_width()))
-    context.exit(0 if result.similar_enough else EXIT_UNDECIDED)
+    context.exit(0 if result.similar_enough or result.settings else EXIT_UNDECIDED)
 
 
 @click.command("show")
@@ -101,23 +101,26 @@ def command(
 def show_command(
     context: click.Context, identifier: str, language: Language | None, form: str
 ) -> None:
-    """Show the case, entry or cause called ID."""
+    """Show the case, entry, cause or setting called ID."""
     state = context.find_object(State) or State()
     with state.service() as service:
-        found: Cause | Entry | None = service.knowledge.cause_by_id.get(identifier)
-        if found is None:
-            found = _entry(service, identifier)
+        knowledge = service.knowledge
+        found: Cause | Advice | Entry | None = knowledge.cause_by_id.get(identifier)
+        found = found or knowledge.advice_by_id.get(identifier) or _entry(service, identifier)
         if form == "json":
             from app.schemas import entry_detail
 
             write_json(entry_detail(found) if isinstance(found, Entry) else found)
             return
         from app.labels import Words
-        from app.listing import render_cause, render_entry
+        from app.layout import paragraphs
+        from app.listing import render_cause, render_entry, render_setting
 
         words = Words(service.knowledge.labels, state.language(language) or "en")
         if isinstance(found, Cause):
             write(state, render_cause(found, words, width=text_width()))
+        elif isinstance(found, Advice):
+            write(state, paragraphs([render_setting(found, words, width=text_width())]))
         else:
             write(state, render_entry(found, words, width=text_width()))
 
@@ -131,7 +134,8 @@ def _entry(service: Any, identifier: str) -> Entry:  # noqa: ANN401 - the servic
     except NotFoundError as error:
         import difflib
 
-        known = [*service.knowledge.cause_by_id, *service.knowledge.case_by_id]
+        knowledge = service.knowledge
+        known = [*knowledge.cause_by_id, *knowledge.case_by_id, *knowledge.advice_by_id]
         near = difflib.get_close_matches(identifier, known, n=NEAR_IDS)
         if not near:
             raise

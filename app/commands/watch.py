@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import time
@@ -22,7 +21,6 @@ from kb.errors import KBError
 if TYPE_CHECKING:
     from kb.types import Bilingual, Diagnosis, Language
 
-_log = logging.getLogger(__name__)
 KEY = "TKB_KEY"  # the API key; not a setting of ours, for it belongs to another server
 # Said for the person who is not there: the reader takes it for a description of the trouble.
 SILENT = "The job hangs: it has printed nothing for {seconds} seconds.\n"
@@ -102,15 +100,12 @@ class _Watcher:
     ) -> int:
         """Run the job to its end and give its exit code."""
         record = Record(whole)
-        with stoppable(), scratch() as name:
-            place = Path(name)
+        with stoppable():
             job = Job(command, record)
             silence = None
             if hang_after is not None:
                 said = SILENT.format(seconds=f"{hang_after:g}")
-                silence = Silence(
-                    job, hang_after, lambda: self._explain(record, place / "hang.log", said)
-                )
+                silence = Silence(job, hang_after, lambda: self._explain(record, "hang.log", said))
             code = job.wait()
             if silence:
                 silence.stop()
@@ -119,26 +114,27 @@ class _Watcher:
             if code:
                 try:
                     _say(f"{command[0]} ended with exit code {code}")
-                    self._explain(record, place / "job.log")
+                    self._explain(record, "job.log")
                 except KeyboardInterrupt:
                     _say("no diagnosis: stopped")
         return code
 
-    def _explain(self, record: Record, path: Path, said: str = "") -> None:
+    def _explain(self, record: Record, name: str, said: str = "") -> None:
         """Diagnose the record so far; whatever goes wrong here is not the job's fault."""
         try:
-            record.save(path)
-            if said:
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(said)
-            dumps = new_dumps(self._wanted.dumps, self._environ, since_s=self._started_s)
-            if not (self._wanted.post and self._posted(path, dumps)):
-                self._diagnose(path, dumps)
+            with scratch() as folder:
+                path = Path(folder, name)
+                record.save(path)
+                if said:
+                    with path.open("a", encoding="utf-8") as file:
+                        file.write(said)
+                dumps = new_dumps(self._wanted.dumps, self._environ, since_s=self._started_s)
+                if not (self._wanted.post and self._posted(path, dumps)):
+                    self._diagnose(path, dumps)
         except (KBError, OSError) as error:
             _say(f"no diagnosis: {error}")
         except Exception as error:  # noqa: BLE001 - the job's exit code must survive a bug here
-            _log.exception("diagnosis failed")
-            _say(f"no diagnosis: unexpected {type(error).__name__}: {error}")
+            _say(f"no diagnosis: {self._state.unexpected(error)}")
 
     def _posted(self, path: Path, dumps: tuple[Path, ...]) -> bool:
         """Show the server's answer; False where there is none."""
@@ -167,10 +163,8 @@ class _Watcher:
         return True
 
     def _diagnose(self, path: Path, dumps: tuple[Path, ...]) -> None:
-        from app.received import without_folder
-
         with self._state.service() as service:
-            reading = without_folder(service.read_paths([path], dumps=dumps), path.parent)
+            reading = service.read_paths([path], dumps=dumps)
             answer = service.answer(reading, language=self._wanted.language)
             self._show(answer, service.knowledge.labels)
 

@@ -97,6 +97,9 @@ def options(settings: Settings) -> dict[str, Any]:
         "logger_hideWelcomeMessage": True,
         "logger_level": "error" if settings.log_level in ("error", "critical") else "warning",
         "runner_magicEnabled": False,
+        # One run of a session at a time: else the next event begins a second one beside a press
+        # that is still being acted on, which shows nothing of it.
+        "runner_fastReruns": False,
         "global_developmentMode": False,
         **theme_flags(),
     }

@@ -25,9 +25,9 @@ unset TKB_KEY # or the owner's processes would inherit it
 
 [ -n "${SLURM_JOB_ID:-}" ] || exit 0
 [ -n "${SLURM_JOB_USER:-}" ] || exit 0
-job=$(scontrol show job -o "$SLURM_JOB_ID" 2>/dev/null) || exit 0
+job=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null) || exit 0
 
-# One field of the one line scontrol prints.
+# One field of what scontrol prints, several on a line; its value holds no space.
 field() {
     printf '%s\n' "$job" | tr ' ' '\n' | sed -n "s|^$1=||p" | head -n 1
 }
@@ -39,7 +39,8 @@ esac
 [ "$(field ExitCode)" = 0:0 ] && [ "$(field JobState)" != TIMEOUT ] && exit 0
 host=$(field BatchHost)
 [ "${SLURMD_NODENAME:-$host}" = "$host" ] || exit 0
-log=$(field StdOut)
+# It has a line of its own: the path may hold spaces.
+log=$(printf '%s\n' "$job" | sed -n 's|^ *StdOut=||p' | head -n 1)
 [ -n "$log" ] || exit 0
 
 # Runs a command as the owner of the job.

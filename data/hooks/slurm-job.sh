@@ -13,14 +13,14 @@
 diagnose() {
     code=$?
     trap - EXIT
-    log=$(scontrol show job -o "$SLURM_JOB_ID" | tr ' ' '\n' | sed -n 's|^StdOut=||p' | head -n 1)
+    log=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's|^ *StdOut=||p' | head -n 1)
     if [ "$code" -ne 0 ] && [ -f "$log" ]; then
         echo "timeout-kb: the job ended with exit code $code"
         # The key goes through standard input: arguments are there for all to see.
         { [ -z "${TKB_KEY:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$TKB_KEY"; } |
             curl -sSfg --max-time 60 -K - -H 'Accept: text/plain' -T "$log" \
                 "${TKB_URL:-http://127.0.0.1:8000}/v1/diagnose?keep=true" ||
-            echo "timeout-kb: no diagnosis; later: timeout-kb diagnose $log"
+            echo "timeout-kb: no diagnosis; later: timeout-kb diagnose '$log'"
     fi
     exit "$code"
 }

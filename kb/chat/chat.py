@@ -193,8 +193,12 @@ class Chat:
         return self._kept.load(identifier, create=create) if identifier else self._kept.new()
 
     def _fresh(self, known: Conversation, identifier: str) -> Conversation:
-        """The conversation as it is now that this turn has it alone."""
-        return self._kept.load(identifier, create=True) if identifier else known
+        """The conversation as it is now that this turn has it alone; one deleted since stays so.
+
+        Raises:
+            NotFoundError: it was deleted since.
+        """
+        return self._kept.load(identifier, create=not known.turns) if identifier else known
 
     def _keep(self, answer: Answer, *, asked: str) -> Reply:
         turn = Turn(asked=asked, reply=replace(answer.reply, diagnosis=None), at_s=self._clock())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 import threading
 import zlib
@@ -10,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from kb.chat.types import CONVERSATION_FORMAT, Conversation
-from kb.errors import InputError, NotFoundError, StoreError
+from kb.errors import InputError, NotFoundError
+from kb.locking import locked
 from kb.store.records import Records
 
 ID_BYTES = 16  # 128 random bits: nobody guesses another's conversation
@@ -43,22 +42,12 @@ class _Slot:
             if self.held:
                 yield
                 return
-            with self._file() as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+            with locked(self.path):
                 self.held = True
                 try:
                     yield
                 finally:
                     self.held = False
-
-    def _file(self) -> IO[str]:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self.path.open("a")
-        except OSError as error:
-            raise StoreError(
-                f"{self.path}: {error.strerror}", todo="make the folder writable"
-            ) from error
 
 
 class Conversations:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kb.errors import InputError
+from kb.hardware import hardware_id
 from kb.types import Entry, Filters
 
 NO_FILTERS = Filters()
@@ -65,7 +66,7 @@ _ALL = (
     Facet(
         name="hardware",
         values=lambda entry: entry.tags.hardware,
-        wanted=lambda filters: filters.hardware,
+        wanted=lambda filters: tuple(map(hardware_id, filters.hardware)),
     ),
 )
 FACETS: dict[str, Facet] = {facet.name: facet for facet in _ALL}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from kb.errors import NotFoundError
 from kb.store.connect import Database
 from kb.store.rows import Feedback, Record
@@ -16,9 +18,17 @@ class Records:
         """Read and write in `database`."""
         self._database = database
 
-    def put_diagnosis(self, diagnosis_id: str, body: bytes, *, created_s: float) -> None:
-        """Keep a diagnosis (JSON); one with the same id is replaced."""
+    def put_diagnosis(
+        self,
+        diagnosis_id: str,
+        body: bytes,
+        *,
+        created_s: float,
+        forget_before_s: float = -math.inf,
+    ) -> None:
+        """Keep a diagnosis (JSON); one with the same id is replaced, older ones are deleted."""
         with self._database.write() as connection:
+            connection.execute("DELETE FROM diagnoses WHERE created < ?", (forget_before_s,))
             connection.execute(
                 "INSERT OR REPLACE INTO diagnoses VALUES (?, ?, ?)",
                 (diagnosis_id, created_s, body),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,6 +22,7 @@ import uvicorn
 from app.api import create_app
 from app.composition import open_service
 from kb.knowledge import Knowledge, read_labels
+from kb.service import Service
 from kb.settings import Settings
 from kb.types import (
     AnswerCulprit,
@@ -38,6 +42,8 @@ from tests.app.samples import (
 )
 
 MAX_BODY = 64 * 1024  # of the test servers
+
+Started = tuple["subprocess.Popen[str]", str]  # a server's process and its address
 
 
 @pytest.fixture(scope="session")
@@ -171,6 +177,49 @@ def built_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
         return Path(shutil.copytree(origin, tmp_path_factory.mktemp("home") / "home"))
 
     return make
+
+
+@pytest.fixture(scope="module")
+def real_settings(built_home: Callable[[], Path]) -> Settings:
+    """Settings with a state folder of the module's own and the shipped data."""
+    return Settings(home=built_home())
+
+
+@pytest.fixture(scope="module")
+def real(real_settings: Settings) -> Iterator[Service]:
+    """The real service."""
+    service = open_service(real_settings)
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="session")
+def start(root: Path) -> Callable[..., contextlib.AbstractContextManager[Started]]:
+    """Starts a server as a process of its own, on a free port; killed at the end."""
+
+    @contextlib.contextmanager
+    def start(home: Path, **variables: str) -> Iterator[Started]:
+        with subprocess.Popen(
+            [sys.executable, "-c", "from app.cli import main; main()", "serve", "--port", "0"],
+            cwd=root,
+            env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(home), **variables},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running:
+            try:
+                assert running.stderr is not None
+                said = ""
+                for line in running.stderr:
+                    said += line
+                    if "Try:" in line:
+                        break
+                found = re.search(r"answers on (http://\S+) ", said)
+                assert found, said
+                yield running, found[1]
+            finally:
+                running.kill()
+
+    return start
 
 
 @pytest.fixture(scope="session")

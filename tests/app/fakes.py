@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kb.errors import InputError, NotFoundError
@@ -27,6 +27,7 @@ from kb.types import (
     SearchResult,
     SettingWarning,
     SimilarCase,
+    Unread,
 )
 from tests.app.samples import (
     ENTRIES,
@@ -107,14 +108,17 @@ class FakeService:
     def read_paths(
         self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
     ) -> LogReading:
-        """A reading of files, one after the other."""
-        texts = []
+        """A reading of files, one after the other; those with NULs are named as not read."""
+        texts, unread = [], []
         for path in (*paths, *dumps):
             if not path.exists():
                 raise InputError(f"{path} does not exist", todo="check the path")
-            if path.is_file():
+            if path.is_file() and b"\0" in path.read_bytes():
+                unread.append(Unread(file=path.name, reason="is binary"))
+            elif path.is_file():
                 texts.append(path.read_text(encoding="utf-8", errors="replace"))
-        return self.read_text("\n".join(texts))
+        reading = self.read_text("\n".join(texts))
+        return replace(reading, incident=Incident(unread=tuple(unread)))
 
     def diagnose_text(
         self,

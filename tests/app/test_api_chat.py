@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from app.api import create_app, events
 from app.api.access import add_key, keys_path
 from app.api.events import event
-from app.composition import open_chat, open_service
+from app.composition import open_chat
 from app.llm import OpenAIModel
 from kb.chat.chat import Chat
 from kb.chat.types import Change, Question, Reply, Statement
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 Serve = Callable[..., AbstractContextManager[str]]
 EVENTS = {"Accept": "text/event-stream"}
 JSON = {"Accept": "application/json"}
+WAIT_S = 60
 SECRET = "hf_" + "a1B2" * 8
 REAL_LOG = (
     "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
@@ -317,20 +319,6 @@ def test_any_text_survives_the_framing(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def real_settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings with a state folder of their own and the shipped data."""
-    return Settings(home=tmp_path_factory.mktemp("real"))
-
-
-@pytest.fixture(scope="module")
-def real(real_settings: Settings) -> Iterator[Service]:
-    """The real service."""
-    service = open_service(real_settings)
-    yield service
-    service.close()
-
-
-@pytest.fixture(scope="module")
 def real_talk(real: Service, real_settings: Settings, serve: Serve) -> Iterator[httpx.Client]:
     """A client of a server with the real chat."""
     with (
@@ -436,6 +424,32 @@ def test_a_models_words_arrive_as_it_speaks(worded: httpx.Client, llm: FakeOpenA
         assert next(found).data["text"] == "The first error is on rank 3 at line 1."
         told.set()
         assert list(found)[-1].data["source"] == "model"
+
+
+def test_a_caller_who_leaves_hangs_up_on_the_model(
+    real: Service, real_settings: Settings, serve: Serve, llm: FakeOpenAI
+) -> None:
+    """Nobody waits for the words any more: the connection to the model ends, long before its time.
+
+    Until then the thread that reads keeps its place among the few.
+    """
+    asked = threading.Event()
+
+    def silent(exchange: fake_openai.Exchange) -> None:
+        asked.set()
+        fake_openai.keeps_alive(exchange)
+
+    llm.reset(silent)
+    patient = replace(real_settings, llm_base_url=llm.address, llm_model="m", llm_timeout=600)
+    chat = Chat(real, model=OpenAIModel(patient))
+    body = json.dumps({"message": REAL_LOG}).encode()
+    head = "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with serve(real, real_settings, chat) as address:
+        url = httpx.URL(address)
+        with socket.create_connection((url.host, url.port or 0)) as caller:
+            caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert asked.wait(WAIT_S)
+        assert llm.broken.wait(WAIT_S)
 
 
 BAD_MODELS = {

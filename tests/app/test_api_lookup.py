@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -91,6 +91,7 @@ def test_metrics_count_by_route_not_by_path(
         client.get("/v1/cases/first-case")
         client.get("/v1/cases/second-case")
         client.get("/nowhere/1")
+        client.request("MADEUP1", "/nowhere/2")
         client.put("/v1/diagnose", content=log)
         numbers = client.get("/metrics").text
     assert (
@@ -98,7 +99,27 @@ def test_metrics_count_by_route_not_by_path(
         in numbers
     )
     assert 'timeout_kb_requests_total{method="GET",route="(none)",status="404"} 1.0' in numbers
+    assert "MADEUP1" not in numbers
     assert 'timeout_kb_diagnoses_total{cause="rank-crash",status="diagnosed"} 1.0' in numbers
+
+
+@pytest.mark.parametrize(
+    ("path", "route"),
+    [
+        ("/v1/diagnoses/{}", "/v1/diagnoses/{identifier}"),
+        ("/v1/chat/{}", "/v1/chat/{identifier}"),
+        ("/v2/chat/{}", "(none)"),
+    ],
+)
+def test_the_log_of_requests_opens_nothing(
+    client: httpx.Client, logged: list[Any], path: str, route: str
+) -> None:
+    """Whoever has the id of a kept diagnosis or a conversation may read it: no line holds one."""
+    identifier = "kept-under-this-id"
+    response = client.get(path.format(identifier), headers={"x-request-id": "find-me"})
+    assert response.is_error
+    assert [line["path"] for line in logged if line.get("request_id") == "find-me"] == [route]
+    assert identifier not in str(logged)
 
 
 def test_documentation_needs_nothing_from_elsewhere(client: httpx.Client) -> None:

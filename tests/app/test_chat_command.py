@@ -143,6 +143,16 @@ def test_logs_are_read_first(run: Run, chat: FakeChat, tmp_path: Path) -> None:
     assert run(str(path), stdin="").code == 0
 
 
+def test_a_file_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
+    """The talk is about the others."""
+    log, core = tmp_path / "job.log", tmp_path / "core.1"
+    log.write_text(LOG, encoding="utf-8")
+    core.write_bytes(b"\0\0")
+    result = run(str(log), str(core), "--lang", "zh", stdin="")
+    assert result.code == 0
+    assert "未能读取 core.1: is binary" in result.err
+
+
 def test_a_conversation_goes_on(run: Run, chat: FakeChat) -> None:
     """With its id the conversation is taken up; an unknown one is an error before anything else."""
     chat.say("before", conversation="known", create=True)

@@ -194,6 +194,26 @@ def test_unexpected_failures_are_kept_in_a_file(
     assert "Traceback" in run("--debug", "diagnose", stdin="x").err
 
 
+def test_arguments_that_are_no_text_are_told(run: Run) -> None:
+    """A name of bytes that are no UTF-8 is a wrong command line, not a failure of ours."""
+    result = run("keys", "add", "\udcff")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: '\\udcff' is not UTF-8 — type it as text\n"
+
+
+def test_what_is_kept_of_a_failure_holds_no_secret(
+    run: Run, service: FakeService, settings: Settings
+) -> None:
+    """The message of an error may quote the log it failed on, on the screen and in the file."""
+    secret = "hf_" + "a1B2" * 9
+    service.failure = RuntimeError(f"cannot take Bearer {secret}")
+    result = run("diagnose", stdin="x")
+    kept = (settings.home / "logs" / "timeout-kb.log").read_text(encoding="utf-8")
+    assert "RuntimeError: cannot take Bearer <redacted" in kept
+    assert "Traceback" in kept
+    assert secret not in kept + result.err
+
+
 def test_the_service_is_closed_also_after_a_failure(run: Run, service: FakeService) -> None:
     """Files and connections are let go in every case."""
     service.failure = RuntimeError("boom")

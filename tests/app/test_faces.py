@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,6 @@ import pytest
 
 from app import cli
 from app.commands.common import State
-from app.composition import open_service
 from kb.settings import Settings
 from tests.app.inputs import INPUTS, WATCHDOG
 
@@ -23,26 +23,6 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The state folder of this module."""
-    return tmp_path_factory.mktemp("real")
-
-
-@pytest.fixture(scope="module")
-def real_settings(home: Path) -> Settings:
-    """Settings with a state folder of their own and the shipped data."""
-    return Settings(home=home)
-
-
-@pytest.fixture(scope="module")
-def real(real_settings: Settings) -> Iterator[Service]:
-    """The real service."""
-    service = open_service(real_settings)
-    yield service
-    service.close()
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +81,65 @@ def test_every_face_names_the_same_causes_in_the_same_order(
         causes = [(cause["id"], cause["probability"]) for cause in answer["causes"]]
         assert (answer["status"], answer["language"], causes) == expected
     assert code == (0 if diagnosis.status == "diagnosed" else 3)
+
+
+@pytest.mark.parametrize(("language", "label"), [("en", "Not read"), ("zh", "未能读取")])
+def test_a_file_that_cannot_be_read_is_told_beside_the_answer(
+    api: httpx.Client,
+    real_settings: Settings,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    language: str,
+    label: str,
+) -> None:
+    """A hostile dump and an empty log do not stop the others; only when all are so is it wrong."""
+    hostile = b"\x80\x02cos\nsystem\n."
+    log, empty, dump = tmp_path / "a.log", tmp_path / "b.log", tmp_path / "dump_3"
+    log.write_text(INPUTS["oom"], encoding="utf-8")
+    empty.write_bytes(b"")
+    dump.write_bytes(hostile)
+    line = ["diagnose", str(log), str(empty), "--dump", str(dump), "--lang", language]
+    code, out = command_line(real_settings, line, capfd)
+    form = [("file", log.read_bytes()), ("file", b""), ("dump", hostile)]
+    files = [
+        (field, (path.name, content))
+        for path, (field, content) in zip((log, empty, dump), form, strict=True)
+    ]
+    answer = api.post(f"/v1/diagnose?lang={language}", files=files)
+    told = answer.json()["incident"]["unread"]
+    assert (code, answer.status_code) == (0, 200)
+    assert [item["file"] for item in told] == ["b.log", "dump_3"]
+    assert "os system" in told[1]["reason"]
+    for item in told:
+        assert re.search(rf"{label} +{item['file']}[:：] ?{item['reason'][:12]}", out)
+    assert api.post("/v1/diagnose", files=files[1:]).status_code == 400
+
+
+def test_names_too_long_for_a_file_are_cut(api: httpx.Client) -> None:
+    """A name of a hundred Chinese characters takes three hundred bytes."""
+    log = INPUTS["oom"].replace("14217", "14219")
+    name = "训" * 90 + "-rank5.log"
+    answer = api.post("/v1/diagnose", files=[("file", (name, log.encode()))])
+    assert answer.json()["status"] == "diagnosed"
+    added = api.post("/v1/entries", json={"text": log, "name": name})
+    assert added.json()["added"] == 1
+
+
+def test_a_setting_is_found_by_its_name(
+    api: httpx.Client, real_settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Search and show say what a setting does, what is wrong with it, and where that stands."""
+    found = api.get("/v1/search", params={"q": "NCCL_TIMEOUT"}).json()["settings"]
+    assert [item["id"] for item in found] == ["NCCL_TIMEOUT"]
+    effect, page = found[0]["effect"]["en"], found[0]["sources"][0]
+    for verb in ("search", "show"):
+        line = [verb, "NCCL_TIMEOUT", "--lang", "en"]
+        code, out = command_line(real_settings, line, capfd)
+        told = " ".join(out.split())
+        assert (code, told.startswith(f"NCCL_TIMEOUT: {effect}")) == (0, True)
+        assert "no effect" in told
+        assert page in out
+    assert api.get("/v1/search", params={"q": "checkpoint hang"}).json()["settings"] == []
 
 
 def test_quotes_are_pieces_of_the_input(real: Service) -> None:
@@ -249,7 +288,7 @@ def test_encodings_read_alike(
     assert [cause["id"] for cause in answer["causes"]] == [cause.id for cause in expected.causes]
 
 
-def test_diagnosing_loads_nothing_heavy(real: Service, home: Path, root: Path) -> None:
+def test_diagnosing_loads_nothing_heavy(real: Service, real_settings: Settings, root: Path) -> None:
     """The path of ``timeout-kb diagnose`` imports no torch, no web framework, no page."""
     assert real.health().ready
     heavy = [
@@ -270,7 +309,7 @@ def test_diagnosing_loads_nothing_heavy(real: Service, home: Path, root: Path) -
     code = (
         "import sys; from pathlib import Path; from app import cli;"
         "from app.commands.common import State; from kb.settings import Settings;"
-        f"state = State(settings_source=lambda: Settings(home=Path({str(home)!r})));"
+        f"state = State(settings_source=lambda: Settings(home=Path({str(real_settings.home)!r})));"
         "cli.run(['diagnose', '-'], state=state);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     )

@@ -16,7 +16,6 @@ import pytest
 import yaml
 
 from app.api.access import add_key, keys_path
-from app.composition import open_service
 from kb.kept import Kept
 from kb.settings import Settings
 
@@ -35,14 +34,6 @@ HOOKS = Path(__file__).resolve().parent.parent.parent / "data" / "hooks"
 SHELL = sorted(path.name for path in HOOKS.glob("*.sh"))
 LINES = re.search(r"```sh\n(.*?)```", (HOOKS / "README.md").read_text(), re.DOTALL)
 ONE_LINERS = LINES[1].splitlines() if LINES else []
-
-
-@pytest.fixture(scope="module")
-def real(built_home: Callable[[], Path]) -> Iterator[Service]:
-    """The real service."""
-    service = open_service(Settings(home=built_home()))
-    yield service
-    service.close()
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +116,9 @@ def slurm(
     log.write_text(OOM + WATCHDOG)
     cluster.program(
         "scontrol",
-        f"echo 'JobId=42 JobName=train UserId=ana(1000) JobState={state} ExitCode={code} "
-        f"BatchHost=node1 StdErr={log} StdIn=/dev/null StdOut={log} Power='",
+        f"echo 'JobId=42 JobName=train\n   UserId=ana(1000) GroupId=ana(1000)\n"
+        f"   JobState={state} Reason=None ExitCode={code}\n   BatchHost=node1\n"
+        f"   StdErr={log}\n   StdIn=/dev/null\n   StdOut={log}\n   Power='",
     )
     cluster.program("runuser", f'env >>{cluster.folder}/owner.env; shift 3; exec "$@"')
     cluster.program("logger", "cat >&2")
@@ -136,12 +128,15 @@ def slurm(
 EPILOG = {"SLURM_JOB_ID": "42", "SLURM_JOB_USER": "ana", "SLURMD_NODENAME": "node1"}
 
 
-def test_the_epilog_leaves_the_answer_beside_the_log_of_a_failed_job(cluster: Cluster) -> None:
+@pytest.mark.parametrize("name", ["train-42.log", "my runs  42.log"])
+def test_the_epilog_leaves_the_answer_beside_the_log_of_a_failed_job(
+    cluster: Cluster, name: str
+) -> None:
     """As the job's owner, with the key out of sight of all users, and always with code 0."""
-    log = slurm(cluster)
+    log = slurm(cluster, name=name)
     done = cluster.run("slurm-epilog.sh", **EPILOG)
     assert done.returncode == 0, done.stderr
-    assert "rank-crash" in log.with_name("train-42.log.diagnosis.txt").read_text()
+    assert "rank-crash" in log.with_name(f"{name}.diagnosis.txt").read_text()
     calls = cluster.calls("runuser")
     assert [call.split()[:4] for call in calls] == [
         ["-u", "ana", "--", word] for word in ("test", "cat", "sh")
@@ -178,7 +173,7 @@ def test_a_job_script_ends_its_log_with_the_diagnosis(
     cluster: Cluster, code: int, told: bool
 ) -> None:
     """The job's exit code stays; only a failed job is diagnosed."""
-    slurm(cluster, name="train-[42].log")  # signs that curl takes for a range of names
+    slurm(cluster, name="train [42].log")  # signs that curl takes for a range of names
     cluster.program("srun", f"exit {code}")
     done = cluster.run("slurm-job.sh", "python", "train.py", SLURM_JOB_ID="42")
     assert done.returncode == code
@@ -192,7 +187,7 @@ def test_a_job_script_without_a_server_says_how_to_go_on(cluster: Cluster) -> No
     cluster.program("srun", "exit 9")
     done = cluster.run("slurm-job.sh", SLURM_JOB_ID="42", TKB_URL="http://127.0.0.1:1")
     assert done.returncode == 9
-    assert f"timeout-kb diagnose {log}" in done.stdout
+    assert f"timeout-kb diagnose '{log}'" in done.stdout
 
 
 # --- torchrun -----------------------------------------------------------------------------------

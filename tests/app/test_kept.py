@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -13,8 +15,8 @@ import msgspec
 import pytest
 
 from app.composition import open_service
-from kb.errors import StoreError
-from kb.kept import keep, kept
+from kb.errors import NotFoundError, StoreError
+from kb.kept import DAY_S, keep, kept
 from kb.settings import Settings
 from kb.types import Diagnosis
 
@@ -151,9 +153,42 @@ def test_one_log_kept_twice_has_two_links_nobody_guesses(real: Service) -> None:
     assert kept(real, first.id) == first
 
 
+def put_back(service: Service, identifier: str, days: float) -> None:
+    """Make a kept diagnosis older than it is."""
+    record = service.store.records.get_diagnosis(identifier)
+    service.store.records.put_diagnosis(
+        identifier, record.body, created_s=record.created_s - days * DAY_S
+    )
+
+
+def test_after_its_days_a_kept_diagnosis_is_gone(built_home: Callable[[], Path]) -> None:
+    """Its link says so, and the next one that is kept takes it off the disk; no younger one."""
+    with contextlib.closing(open_service(Settings(home=built_home(), kept_days=7))) as service:
+        reading = service.read_text(LOG)
+        old, young = (keep(service, reading).id for _ in range(2))
+        put_back(service, old, 7.01)
+        put_back(service, young, 6.99)
+        assert kept(service, young).id == young
+        with pytest.raises(NotFoundError, match="has expired — diagnose the log again"):
+            kept(service, old)
+        new = keep(service, reading).id
+        held = {record.id for record in service.store.records.list_diagnoses()}
+    assert held == {young, new}
+
+
+def test_zero_days_are_for_ever(built_home: Callable[[], Path]) -> None:
+    """Where a site wants to keep all, nothing ever expires."""
+    with contextlib.closing(open_service(Settings(home=built_home(), kept_days=0))) as service:
+        reading = service.read_text(LOG)
+        old = keep(service, reading).id
+        put_back(service, old, 10_000)
+        keep(service, reading)
+        assert kept(service, old).id == old
+
+
 def test_a_kept_diagnosis_of_another_shape_is_told(real: Service) -> None:
     """What cannot be read names the diagnosis and says what to do."""
-    real.store.records.put_diagnosis("odd", b'{"format": 99}', created_s=0.0)
+    real.store.records.put_diagnosis("odd", b'{"format": 99}', created_s=time.time())
     with pytest.raises(StoreError, match="diagnose the log again"):
         kept(real, "odd")
 

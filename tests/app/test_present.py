@@ -123,6 +123,60 @@ def test_answer_first(diagnosis: Diagnosis, labels: Labels) -> None:
     assert lines[8] == "Ranks        reporting 0-2, 4-7 · not reporting 3 · 8 in all"
 
 
+@pytest.mark.parametrize("render", [text_of, markdown_of])
+def test_a_piece_of_a_quote_told_is_not_told_again(
+    render: Callable[..., str], diagnosis: Diagnosis, labels: Labels
+) -> None:
+    """A person's words cut out of a line that stands above are given by their meaning alone."""
+    cause = diagnosis.causes[0]
+    line = "Watchdog caught collective operation timeout: it ran for 600 s."
+    first, second = (
+        replace(cause.evidence[0], quote=quote, reason=reason, source="log")
+        for quote, reason in ((line, "a timeout"), (line.rstrip("."), "ten minutes"))
+    )
+    told = replace(diagnosis, causes=(replace(cause, evidence=(first, second)),))
+    text = render(told, labels)
+    assert text.count("it ran for 600 s") == 1
+    assert text.index("a timeout") < text.index("ten minutes")
+
+
+@pytest.mark.parametrize("render", [text_of, markdown_of])
+def test_of_several_files_the_file_is_named(
+    render: Callable[..., str], diagnosis: Diagnosis, labels: Labels
+) -> None:
+    """First error, evidence, moments, warnings, waves and ranks tell the file beside the line."""
+    incident, name = diagnosis.incident, "rank-3.log"
+    first, (wave, *_) = incident.first_error, incident.waves
+    assert first is not None
+    waves = (replace(wave, file=name), replace(wave, file="b.log", first_line=7, last_line=9))
+    told = replace(
+        diagnosis,
+        incident=replace(
+            incident,
+            first_error=replace(first, file=name),
+            waves=waves,
+            timeline=tuple(replace(item, file=name) for item in incident.timeline),
+            ranks=tuple(replace(state, file=name, line=5) for state in incident.ranks),
+        ),
+        causes=tuple(
+            replace(
+                cause,
+                evidence=tuple(replace(item, file=name, line=4) for item in cause.evidence),
+            )
+            for cause in diagnosis.causes
+        ),
+        warnings=tuple(replace(item, file=name, line=6) for item in diagnosis.warnings),
+    )
+    full = {"full": True} if render is text_of else {}
+    text = " ".join(render(told, labels, **full).replace("\\", "").split())
+    assert f"rank 3, {name} line {first.line}" in text
+    assert f"{name} line 4" in text
+    assert f"{name} line 6" in text
+    assert f"{name}:5" in text
+    assert f"{name} lines {wave.first_line}–{wave.last_line}, b.log lines 7–9" in text
+    assert f"{name} line {incident.timeline[0].line}" in text
+
+
 def test_one_screen(diagnosis: Diagnosis, labels: Labels) -> None:
     """A usual answer fits a screen of 50 lines; all of it stands with `full`."""
     assert len(text_of(diagnosis, labels).splitlines()) <= 50

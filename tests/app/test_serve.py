@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.app.conftest import Started
 
 COMMAND = [sys.executable, "-c", "from app.cli import main; main()", "serve"]
 
@@ -28,33 +30,14 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def process(home: Path, root: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(home: Path, start: Callable[..., AbstractContextManager[Started]]) -> Iterator[Started]:
     """A running server on a free port, and the address it printed."""
-    running = subprocess.Popen(
-        [*COMMAND, "--port", "0"],
-        cwd=root,
-        env=environment(home, TIMEOUT_KB_LOG_LEVEL="info"),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stderr is not None
-    said = ""
-    for line in running.stderr:
-        said += line
-        if "Try:" in line:
-            break
-    found = re.search(r"answers on (http://\S+) ", said)
-    assert found, said
-    yield running, found[1]
-    running.kill()
-    running.wait()
-    running.stderr.close()
+    with start(home, TIMEOUT_KB_LOG_LEVEL="info") as started:
+        yield started
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_it_quietly(
-    process: tuple[subprocess.Popen[str], str], number: signal.Signals
-) -> None:
+def test_signals_end_it_quietly(process: Started, number: signal.Signals) -> None:
     """The printed address answers; either signal ends the server with 0 and no traceback."""
     running, address = process
     assert httpx.get(f"{address}/readyz", timeout=60).json()["ready"] is True
@@ -65,7 +48,7 @@ def test_signals_end_it_quietly(
 
 
 def test_log_lines_are_json_with_the_request_id(
-    process: tuple[subprocess.Popen[str], str],
+    process: Started,
 ) -> None:
     """Each request is one JSON line on stderr, found by its id."""
     import json

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.app.conftest import Started
 
 DEADLINE_S = 60
 LINE = b"step 100 loss 2.5, everything as usual here\n"
@@ -26,28 +26,11 @@ LOG = (
 
 @pytest.fixture
 def process(
-    built_home: Callable[[], Path], root: Path
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    built_home: Callable[[], Path], start: Callable[..., AbstractContextManager[Started]]
+) -> Iterator[Started]:
     """A running server and its address."""
-    running = subprocess.Popen(
-        [sys.executable, "-c", "from app.cli import main; main()", "serve", "--port", "0"],
-        cwd=root,
-        env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(built_home())},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stderr is not None
-    said = ""
-    for line in running.stderr:
-        said += line
-        if "Try:" in line:
-            break
-    found = re.search(r"answers on (http://\S+) ", said)
-    assert found, said
-    yield running, found[1]
-    running.kill()
-    running.wait()
-    running.stderr.close()
+    with start(built_home()) as started:
+        yield started
 
 
 def wait_until_refused(address: str) -> None:
@@ -64,7 +47,7 @@ def wait_until_refused(address: str) -> None:
 
 
 def test_an_upload_under_way_is_finished_before_the_server_ends(
-    process: tuple[subprocess.Popen[str], str],
+    process: Started,
 ) -> None:
     """SIGTERM amid an upload: new connections are refused, the upload is answered, code 0."""
     running, address = process

@@ -187,10 +187,17 @@ def test_on_a_terminal_the_job_sees_a_terminal(root: Path, environment: dict[str
     )
 
 
-def test_a_reader_that_goes_away_ends_the_job(root: Path, environment: dict[str, str]) -> None:
-    """A job that writes to a closed pipe dies of SIGPIPE, as it would without the watcher."""
+def test_a_reader_that_goes_away_does_not_end_the_job(
+    root: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A pager that is left or a terminal that is closed costs the job neither life nor code."""
+    mark = tmp_path / "done"
+    job = (
+        f"import sys\nfor n in range(300000): print('y')\n"
+        f"open({str(mark)!r}, 'w')\nprint({WATCHDOG!r})\nsys.exit(7)"
+    )
     with subprocess.Popen(
-        [*WATCH, "--", "yes"],
+        [*WATCH, "--", sys.executable, "-c", job],
         cwd=root,
         env=environment,
         stdout=subprocess.PIPE,
@@ -199,7 +206,53 @@ def test_a_reader_that_goes_away_ends_the_job(root: Path, environment: dict[str,
         assert process.stdout is not None
         assert process.stdout.readline() == b"y\n"
         process.stdout.close()
-        assert process.wait(DEADLINE_S) == 128 + signal.SIGPIPE
+        process.stdout = None
+        said = process.communicate(timeout=DEADLINE_S)[1]
+    assert process.returncode == 7
+    assert mark.exists()
+    assert b"ALLREDUCE" in said  # what came after is in the record too
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", ">/dev/full"])
+def test_streams_that_take_nothing_are_no_matter_of_the_job(
+    root: Path, environment: dict[str, str], tmp_path: Path, closed: str
+) -> None:
+    """It runs to its end and gives its own code; what is still open is passed on."""
+    mark = tmp_path / "done"
+    job = (
+        "import sys; print('out', flush=True); print('err', file=sys.stderr, flush=True); "
+        f"open({str(mark)!r}, 'w'); sys.exit(7)"
+    )
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *WATCH, "--", sys.executable, "-c", job],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 7
+    assert mark.exists()
+    assert done.stdout == (b"out\n" if closed == "2>&-" else b"")
+    assert (b"err\n" in done.stderr) == ("2>&-" not in closed)
+
+
+def test_no_room_for_the_record_is_no_matter_of_the_job(
+    root: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Where nothing temporary can be written, only the diagnosis is missing."""
+    full = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'none')!r}"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{full}; {WATCH[2]}", "watch", "--", sys.executable, "-c", DYING],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 7
+    assert OOM.encode() in done.stdout
+    assert b"timeout-kb watch: no diagnosis: " in done.stderr
 
 
 def test_a_process_left_behind_does_not_hold_it_up(run: Run) -> None:
