@@ -11,6 +11,7 @@ from app.layout import hang, paragraphs, wrap
 from app.present import warning_view
 from app.quoting import plain, plain_block, safe_url
 from kb.types import (
+    Advice,
     Bilingual,
     Cause,
     Check,
@@ -32,14 +33,48 @@ FACET_VALUES = 5
 
 def render_search(result: SearchResult, words: Words, *, width: int) -> str:
     """Hits best first, then what the result can be narrowed down to."""
+    blocks = [render_setting(item, words, width=width) for item in result.settings]
     if not result.hits:
-        return words("word.no_match") + "\n"
-    blocks: list[list[str]] = []
-    if not result.similar_enough:
+        return paragraphs([*blocks, [words("word.no_match")]])
+    if not result.similar_enough and not blocks:
         blocks.append([click.style(words("word.closest"), fg="yellow")])
     blocks += [_hit(hit, words, width) for hit in result.hits]
     blocks.append(_facets(result.facets, words, width))
     return paragraphs(blocks)
+
+
+def render_setting(item: Advice, words: Words, *, width: int) -> list[str]:
+    """A setting: what it does, who reads it, what is wrong with it, and the page that says so."""
+    lead = f"{plain(item.id)}: "
+    lines = hang(lead, plain(item.effect.get(words.language)), width)
+    lines[0] = click.style(lead, bold=True) + lines[0][len(lead) :]
+    for name, value in setting_rows(item, words):
+        lines += hang(f"{INDENT}{words(name)}: ", value, width)
+    return lines + [
+        INDENT + click.style(url, underline=True) for url in source_links(item.sources[:1])
+    ]
+
+
+def setting_rows(item: Advice, words: Words) -> list[tuple[str, str]]:
+    """What is known of a setting: name of the label and value, rows without a value left out."""
+    defaults = [
+        f"{value.value} ({', '.join(value.versions)})" if value.versions else value.value
+        for value in item.defaults
+    ]
+    rows = [
+        ("row.read_by", plain(item.read_by) or words("word.nobody")),
+        ("row.default", plain(words.listing(defaults))),
+        ("row.instead", plain(item.replaced_by)),
+    ]
+    # what holds only for some value is the advice check's to tell
+    for rule in item.rules:
+        if not rule.value and rule.verdict != "contradicts":
+            scope = f" ({', '.join(rule.versions)})" if rule.versions else ""
+            told = f"{words.term('warning', rule.verdict)}{scope} · "
+            rows.append(("row.mind", plain(told + rule.explanation.get(words.language))))
+    if item.risk is not None:
+        rows.append(("row.caution", plain(item.risk.get(words.language))))
+    return [(name, value) for name, value in rows if value]
 
 
 def _hit(hit: Hit, words: Words, width: int) -> list[str]:

@@ -66,9 +66,9 @@ def _cause(cause: CauseView, number: int, words: Words) -> list[str]:
 
 
 def _evidence(item: EvidenceView, words: Words, told: set[str]) -> str:
-    """One reason; its quote is left out where it is among those `told`, and joins them."""
+    """One reason; its quote is left out where one of those `told` has it, and joins them."""
     sign = f"({words('word.against')}) " if item.against else ""
-    quote = "" if item.quote in told else md_code(item.quote)
+    quote = "" if any(item.quote in other for other in told) else md_code(item.quote)
     told.add(item.quote)
     parts = [md_text(item.where), quote, md_text(item.reason)]
     if item.url:

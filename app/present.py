@@ -36,6 +36,7 @@ FAINT = 0.05  # a cause below this needs no evidence and fixes at first sight
 WHY_TERMS = 4  # words two cases share that are named; more say nothing more
 SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3600
+UNREAD_SHOWN = 5  # files named that could not be read
 NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
 WORDS = frozenset({"term", "translation"})  # of one character they say nothing
 SEARCH_KINDS = NAMES | {"term", "translation", "language"}
@@ -85,7 +86,7 @@ def present(
                 part
                 for part in (
                     plain(moment.time),
-                    _where(words, rank=moment.rank, line=moment.line),
+                    _where(words, rank=moment.rank, file=moment.file, line=moment.line),
                     plain(moment.what),
                 )
                 if part
@@ -140,8 +141,19 @@ def facts(incident: AnswerIncident, words: Words) -> tuple[Row, ...]:
         ("row.where", _environment(incident, words)),
         ("row.waves", _waves(incident, words)),
         ("row.fault", plain(incident.fault_type)),
+        *(("row.unread", name) for name in _unread(incident, words)),
     )
     return tuple(Row(label=words(label), value=value) for label, value in rows if value)
+
+
+def _unread(incident: AnswerIncident, words: Words) -> list[str]:
+    """The files that could not be read and why, the first ones by name."""
+    shown = [
+        words("word.reason", what=plain(item.file), reason=plain(item.reason))
+        for item in incident.unread[:UNREAD_SHOWN]
+    ]
+    more = len(incident.unread) - len(shown)
+    return [*shown, words("word.unread_more", count=more)] if more else shown
 
 
 def _hung(incident: AnswerIncident, words: Words) -> str:
@@ -194,9 +206,10 @@ def _environment(incident: AnswerIncident, words: Words) -> str:
 def _waves(incident: AnswerIncident, words: Words) -> str:
     if len(incident.waves) < 2:
         return ""
-    lines = [
-        words("word.lines", first=wave.first_line, last=wave.last_line) for wave in incident.waves
-    ]
+    lines = []
+    for wave in incident.waves:
+        span = words("word.lines", first=wave.first_line, last=wave.last_line)
+        lines.append(f"{plain(wave.file)} {span}".strip())
     return words("word.waves", count=len(lines), lines=words.listing(lines))
 
 
@@ -230,13 +243,17 @@ def _verdict(diagnosis: Diagnosis, words: Words) -> str:
 def _where(
     words: Words, *, rank: int | None = None, file: str = "", line: int = 0, kind: str = ""
 ) -> str:
-    parts = [
-        words("word.rank", rank=rank) if rank is not None else "",
-        plain(file),
-        words("word.line", line=line) if line else "",
-        plain(kind),
-    ]
-    return words.listing(parts)
+    shown = words("word.rank", rank=rank) if rank is not None else ""
+    return words.listing([shown, place(words, line=line, file=file), plain(kind)])
+
+
+def place(words: Words, *, line: int, file: str = "") -> str:
+    """Where something stands: ``rank_3.log line 23``, ``line 23``; empty where nobody knows."""
+    if not line:
+        return ""
+    if not file:
+        return words("word.line", line=line)
+    return words("word.file_line", file=plain(file), line=line)
 
 
 def _cause(cause: RankedCause, words: Words) -> CauseView:
@@ -256,7 +273,7 @@ def _cause(cause: RankedCause, words: Words) -> CauseView:
 
 def _evidence(item: Evidence, words: Words) -> EvidenceView:
     url = safe_url(item.source)
-    where = words("word.line", line=item.line) if item.line else words.term("source", item.kind)
+    where = place(words, line=item.line, file=item.file) or words.term("source", item.kind)
     if item.kind == "case" and not url and item.source not in item.reason:
         where = f"{where} {plain(item.source)}"
     return EvidenceView(
@@ -308,7 +325,7 @@ def warning_view(warning: SettingWarning, words: Words) -> WarningView:
         verdict=words.term("warning", warning.verdict),
         explanation=plain(warning.explanation),
         notes=tuple(notes),
-        where=words("word.line", line=warning.line) if warning.line else "",
+        where=place(words, line=warning.line, file=warning.file),
         url=safe_url(warning.source),
     )
 
@@ -360,7 +377,7 @@ def rank_table(ranks: Iterable[RankState], words: Words) -> TableView | None:
             state.last_step,
             state.signal or state.exit_code,
             state.host,
-            state.line or None,
+            f"{state.file}:{state.line}" if state.file and state.line else state.line or None,
         )
         for state in ranks
     ]

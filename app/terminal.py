@@ -145,7 +145,7 @@ def _cause_head(cause: CauseView, number: int, share: int, width: int) -> list[s
 
 
 def _evidence(item: EvidenceView, words: Words, width: int, told: set[str]) -> list[str]:
-    """One reason; its quote is left out where it is among those `told`, and joins them."""
+    """One reason; its quote is left out where one of those `told` has it, and joins them."""
     sign = "-" if item.against else "+"
     parts = [item.where]
     if item.against:
@@ -156,7 +156,7 @@ def _evidence(item: EvidenceView, words: Words, width: int, told: set[str]) -> l
     lines = _styled(
         hang(f"  {sign} ", text, width), f"  {sign}", fg="red" if item.against else "green"
     )
-    if item.quote in told:
+    if any(item.quote in other for other in told):
         return lines
     told.add(item.quote)
     return lines + quoted(item.quote, INDENT, width, fg="cyan")

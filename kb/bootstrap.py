@@ -23,6 +23,7 @@ from kb.search import Searcher
 from kb.service import Parts, Service
 from kb.settings import Settings
 from kb.store import FACETS, Store
+from kb.telling import Telling
 from kb.text import Tokenizer
 from kb.types import Filters
 
@@ -78,7 +79,8 @@ def _assemble(
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
-    searcher = Searcher(store, index, embedder, tokenizer)
+    telling = Telling(settings.data / "lexicon")
+    searcher = Searcher(store, index, embedder, tokenizer, telling=telling.word)
     return Service(
         Parts(
             settings=settings,

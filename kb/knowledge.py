@@ -18,9 +18,9 @@ import msgspec
 
 from kb.errors import DataError
 from kb.schema import unknown_fields
-from kb.types import Advice, Bilingual, Cause, Entry, FactMeaning, Pattern
+from kb.types import Advice, Bilingual, Cause, Entry, FactMeaning, Given, Pattern
 
-KNOWLEDGE_FORMAT = 1  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 2  # raise it when the values change shape: older caches are then ignored
 YAML_FILES = (
     "causes.yaml",
     "patterns.yaml",
@@ -28,6 +28,7 @@ YAML_FILES = (
     "facts.yaml",
     "dump_facts.yaml",
     "advice.yaml",
+    "given.yaml",
     "wording.yaml",
 )
 
@@ -50,6 +51,7 @@ class Knowledge:
     advice: tuple[Advice, ...]
     cases: tuple[Entry, ...]
     labels: dict[str, Bilingual] = field(default_factory=dict)
+    given: tuple[Given, ...] = ()
 
     @cached_property
     def cause_by_id(self) -> dict[str, Cause]:
@@ -152,6 +154,7 @@ def read_knowledge(data: Path, *, digest: str = "") -> Knowledge:
         + read_yaml(data / "dump_facts.yaml", tuple[FactMeaning, ...]),
         advice=read_yaml(data / "advice.yaml", tuple[Advice, ...]),
         cases=tuple(cases),
+        given=read_yaml(data / "given.yaml", tuple[Given, ...]),
         labels=read_labels(data / "labels")
         | read_yaml(data / "wording.yaml", dict[str, Bilingual]),
     )
@@ -211,6 +214,7 @@ def check_references(knowledge: Knowledge) -> None:
     _unique("patterns.yaml and cues.yaml", (p.id for p in (*knowledge.patterns, *knowledge.cues)))
     _unique("facts.yaml and dump_facts.yaml", (fact.id for fact in knowledge.facts))
     _unique("advice.yaml", (advice.id for advice in knowledge.advice))
+    _unique("given.yaml", (item.id for item in knowledge.given))
     _unique("fixes of causes.yaml", (fix.id for cause in knowledge.causes for fix in cause.fixes))
     known = {cause.id for cause in knowledge.causes}
 
@@ -229,6 +233,17 @@ def check_references(knowledge: Knowledge) -> None:
         for item in cause.checks:
             for outcome in item.outcomes:
                 check(f"check {item.id}", (*outcome.supports, *outcome.refutes))
+    _check_evidence(knowledge)
+
+
+def _check_evidence(knowledge: Knowledge) -> None:
+    known = {"", *(item.id for item in knowledge.given)}
+    for cause in knowledge.causes:
+        gives = [item.gives for item in cause.checks] + [item.gives for item in cause.collect]
+        for name in gives:
+            if name not in known:
+                what = f"{cause.id}: {name!r} is no kind of evidence"
+                raise DataError(what, todo="see data/given.yaml")
 
 
 def _unique(where: str, ids: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from kb.index.signature import signature_tokens
 from kb.similarity import (
     SIMILAR_ENOUGH,
     Asked,
+    names_of,
     signature_strength,
     similarity,
     snippet,
@@ -54,7 +55,6 @@ class _Question:
     vector: Scores | None
     terms: tuple[Term, ...]
     names: tuple[Term, ...]
-    name_idf: dict[str, float]
     reachable: float  # BM25 that a chunk with the question's rarest words could reach
     asked: Asked
 
@@ -76,13 +76,23 @@ class Searcher:
     """Finds entries like a question. Safe to use from many threads."""
 
     def __init__(
-        self, store: Store, index: SearchIndex, embedder: Embedder, tokenizer: Tokens
+        self,
+        store: Store,
+        index: SearchIndex,
+        embedder: Embedder,
+        tokenizer: Tokens,
+        *,
+        telling: Callable[[str], str] = str,
     ) -> None:
-        """Search `index`, made from `store` with `embedder` and `tokenizer`."""
+        """Search `index`, made from `store` with `embedder` and `tokenizer`.
+
+        `telling` says how a token two texts share is told; empty where it tells nothing.
+        """
         self._store = store
         self._index = index
         self._embedder = embedder
         self._tokenizer = tokenizer
+        self._telling = telling
         # the lines of often found entries are cut once
         self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
 
@@ -168,7 +178,6 @@ class Searcher:
             vector=vector if np.any(vector) else None,
             terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest[:MAX_TERMS]),
             names=tuple(Term(word=name) for name in rare_names),
-            name_idf=name_idf,
             reachable=sum(rarest_own) * (K1 + 1) * short,
             asked=Asked(
                 names=frozenset(names),
@@ -246,12 +255,17 @@ class Searcher:
         lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
         wanted = np.union1d(ordinals[: limit + SIGNATURE_SLACK], lines)
         heads = self._store.heads(wanted.tolist())
+        # of all names of their lines: how much of a line was asked needs those that were not
+        names = {
+            name for head in heads.values() for line in head.signature for name in names_of(line)
+        }
+        idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
         ranked = []
         for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
             head = heads.get(ordinal)
             if head is None:
                 continue  # deleted since, or far below what is shown
-            line = signature_strength(head.signature, question.asked.names, question.name_idf)
+            line = signature_strength(head.signature, question.asked.names, idf)
             score = similarity(float(candidates.likeness[at]), line[0])
             ranked.append((-score, head.id, at, head, line))
         ranked.sort(key=lambda item: item[:2])
@@ -276,7 +290,14 @@ class Searcher:
                     score=-score,
                     chunk_id=chunk.chunk_id,
                     snippet=shown_text,
-                    why=why(question.asked, head, chunk.language, line[1], words),
+                    why=why(
+                        question.asked,
+                        head,
+                        chunk.language,
+                        line[1],
+                        words,
+                        telling=self._telling,
+                    ),
                 )
             )
         return tuple(hits)

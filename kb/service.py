@@ -6,11 +6,12 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kb.diagnose.answer import Request, build_diagnosis
 from kb.diagnose.engine import SIMILAR_SOUGHT, Engine, query_text, search_filters
+from kb.diagnose.given import given
 from kb.diagnose.signals import Signal
 from kb.knowledge import Knowledge
 from kb.logs.reader import LogReader
@@ -111,7 +112,7 @@ class Service:
         """Diagnose the logs of one run in files and folders, with dumps where there are any.
 
         Raises:
-            InputError: a file is empty, binary or unreadable.
+            InputError: a path does not exist, or none of the files can be read.
         """
         started = time.perf_counter()
         reading = self.read_paths(paths, dumps=dumps)
@@ -146,17 +147,21 @@ class Service:
     def read_paths(
         self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
     ) -> LogReading:
-        """Read logs and dumps into one reading.
+        """Read logs and dumps into one reading, which names the files that cannot be read.
 
         Raises:
+            InputError: a path does not exist, or none of the files can be read.
             SlowInputError: the logs take longer than `limit_s` to read.
         """
-        reading = self.reader.read_paths(paths, limit_s=limit_s) if paths else _empty_reading()
         if not dumps:
-            return reading
+            return self.reader.read_paths(paths, limit_s=limit_s)
         from kb.logs.evidence import merge_into, read_evidence
 
-        return merge_into(reading, read_evidence(dumps))
+        evidence = read_evidence(dumps, alone=not paths)
+        reading = _empty_reading()
+        if paths:
+            reading = self.reader.read_paths(paths, limit_s=limit_s, alone=evidence.empty)
+        return merge_into(reading, evidence)
 
     def answer(
         self,
@@ -185,6 +190,7 @@ class Service:
             warnings=self._warnings(reading, language, torch),
             language=language,
             top=top or self.settings.top,
+            given=given(reading, self.knowledge.given),
         )
         took_ms = (time.perf_counter() - started) * 1000
         return build_diagnosis(request, self.knowledge, took_ms=took_ms)
@@ -221,8 +227,11 @@ class Service:
         limit: int = 10,
         language: Language | None = None,
     ) -> SearchResult:
-        """Entries similar to `query`, best first."""
-        return self.searcher.search(query, filters=filters, limit=limit, language=language)
+        """Entries similar to `query`, best first, and the settings it asks about."""
+        from kb.advice import find_advice
+
+        found = self.searcher.search(query, filters=filters, limit=limit, language=language)
+        return replace(found, settings=find_advice(query, self.knowledge.advice))
 
     def entry(self, entry_id: str) -> Entry:
         """The entry under an id.
@@ -310,16 +319,9 @@ class Service:
     def _warnings(
         self, reading: LogReading, language: Language, torch: str | None
     ) -> tuple[SettingWarning, ...]:
-        from kb.advice import lint
+        from kb.advice import lint_reading
 
-        settings = "\n".join(f"{key}={value}" for key, value in reading.incident.settings.items())
-        return lint(
-            f"{reading.description}\n{settings}",
-            self.knowledge.advice,
-            torch=torch or reading.incident.versions.get("torch"),
-            timeout_ms=reading.incident.timeout_ms,
-            language=language,
-        )
+        return lint_reading(reading, self.knowledge.advice, torch=torch, language=language)
 
 
 def _empty_reading() -> LogReading:

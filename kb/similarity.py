@@ -7,6 +7,7 @@ entries were found does not move it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def signature_strength(
     """
     best: tuple[float, tuple[str, ...]] = (0.0, ())
     for line in lines:
-        tokens = _line_tokens(line)
+        tokens = names_of(line)
         matched = asked.intersection(tokens)
         if len(matched) < SIGNATURE_NAMES:
             continue
@@ -113,7 +114,13 @@ class Asked:
 
 
 def why(
-    asked: Asked, head: Head, language: Language, matched: Sequence[str], words: frozenset[str]
+    asked: Asked,
+    head: Head,
+    language: Language,
+    matched: Sequence[str],
+    words: frozenset[str],
+    *,
+    telling: Callable[[str], str] = str,
 ) -> tuple[str, ...]:
     """What entry and question share, as ``kind:value``, the weightiest kinds first.
 
@@ -127,20 +134,29 @@ def why(
         language: of the chunk that was found.
         matched: tokens of the matched log line, the rarest first.
         words: tokens of the chunk.
+        telling: how a token is told; empty where it tells nothing (`kb.telling`).
     """
     found = [f"line:{token}" for token in matched if ":" in token]
     found += [f"op:{op}" for op in head.tags.ops if op.lower() in asked.names]
-    found += [f"signature:{token}" for token in matched[:1]]
+    named = (told for token in matched if (told := telling(token)))
+    found += [f"signature:{told}" for told in itertools.islice(named, 1)]
     shown: list[str] = []
     for token in asked.weights:
         # an identifier says all its parts say
-        if token in words and not any(token in whole for whole in shown):
-            shown.append(token)
-            if len(shown) == WHY_TERMS:
-                break
-    found += [f"{'term' if token in asked.own else 'translation'}:{token}" for token in shown]
+        if token not in words or any(token in whole for whole in shown):
+            continue
+        told = token if _is_project(token, head.project) else telling(token)
+        if told:
+            shown.append(told)
+            found.append(f"{'term' if token in asked.own else 'translation'}:{told}")
+        if len(shown) == WHY_TERMS:
+            break
     found.append(f"language:{'same' if language == asked.language else 'cross'}")
     return tuple(dict.fromkeys(found))
+
+
+def _is_project(token: str, project: str) -> bool:
+    return len(token) > 1 and token in project.lower().replace("_", "-").split("/")[-1].split("-")
 
 
 def snippet(
@@ -164,5 +180,6 @@ def snippet(
 
 
 @lru_cache(maxsize=LINES_CACHED)
-def _line_tokens(line: str) -> tuple[str, ...]:
+def names_of(line: str) -> tuple[str, ...]:
+    """The identifying tokens of an entry's log line."""
     return tuple(signature_tokens(line))

@@ -120,13 +120,13 @@ class Tokenizer:
         """
         self._lexicon = lexicon
         self._cutter = cutter or rust_cutter
-        pairs = _rows(lexicon / "traditional.tsv", 2)
+        pairs = read_rows(lexicon / "traditional.tsv", 2)
         self._simplified = {ord(old): new for old, new in pairs}
-        self._regional = dict(_rows(lexicon / "regional.tsv", 2))
+        self._regional = dict(read_rows(lexicon / "regional.tsv", 2))
         longest_first = sorted(self._regional, key=lambda word: (-len(word), word))
         self._regional_pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self.words = {word: int(count) for word, count in _rows(lexicon / "words.tsv", 2)}
-        self._stop = frozenset(row[0] for row in _rows(lexicon / "stopwords.txt", 1))
+        self.words = {word: int(count) for word, count in read_rows(lexicon / "words.tsv", 2)}
+        self._stop = frozenset(row[0] for row in read_rows(lexicon / "stopwords.txt", 1))
         self.compounds = read_compounds(lexicon)
         # logs say the same words again and again: the cache makes them twice as fast
         self._identifier = lru_cache(KNOWN_IDENTIFIERS)(self._identifier_tokens)
@@ -231,7 +231,7 @@ def stem(word: str) -> str:
 
 def read_compounds(lexicon: Path) -> dict[str, str]:
     """The one-word spelling of ``compounds.txt`` with the spelling in parts."""
-    lines = [row[0] for row in _rows(lexicon / "compounds.txt", 1)]
+    lines = [row[0] for row in read_rows(lexicon / "compounds.txt", 1)]
     return {line.replace(" ", ""): line for line in lines}
 
 
@@ -290,14 +290,14 @@ def _read_translations(lexicon: Path) -> dict[str, list[tuple[str, float]]]:
         held = found.setdefault(word, {})
         held[translation] = max(weight, held.get(translation, 0.0))
 
-    terms = (row for name in BY_HAND for row in _rows(lexicon / name, 2))
+    terms = (row for name in BY_HAND for row in read_rows(lexicon / name, 2))
     for chinese, english in terms:
         words = [stem(word) for word in english.lower().split()]
         for place, word in enumerate(words):
             add(chinese, word, GLOSSARY_WEIGHT)
             # the first word is the usual translation, the others part of a phrase
             add(word, chinese, GLOSSARY_WEIGHT / (len(words) if place else 1))
-    mined = (row for name in MINED for row in _rows(lexicon / name, 4))
+    mined = (row for name in MINED for row in read_rows(lexicon / name, 4))
     for chinese, english, to_english, to_chinese in mined:
         weight = MINED_WEIGHT * (float(to_english) * float(to_chinese)) ** 0.5
         add(chinese, stem(english), weight)
@@ -308,7 +308,7 @@ def _read_translations(lexicon: Path) -> dict[str, list[tuple[str, float]]]:
     }
 
 
-def _rows(path: Path, columns: int) -> Iterator[list[str]]:
+def read_rows(path: Path, columns: int) -> Iterator[list[str]]:
     """Tab-separated rows; empty lines and lines that start with ``#`` are comments."""
     try:
         lines = path.read_text("utf-8").splitlines()

@@ -70,6 +70,8 @@ class Fix:
     """A remedy a person can carry out.
 
     `commands` are shell lines or code, ready to copy. `cost` is the work, `risk` what can break.
+    `signs` name what it is made for, as data/given.yaml does, and cue:<id> for a person's words:
+    where none was seen, other fixes come first.
     """
 
     id: str
@@ -82,6 +84,7 @@ class Fix:
     caution: Bilingual | None = None
     status: ClaimStatus = "reported"
     sources: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """An experiment that separates causes: the command, what it tells, and its outcomes."""
+    """An experiment that separates causes: the command, what it tells, and its outcomes.
+
+    `gives` is an id of data/given.yaml: what is given already needs no asking.
+    """
 
     id: str
     command: str
@@ -104,16 +110,35 @@ class Check:
     applies_to: AppliesTo = AppliesTo()
     cost: Level = "low"
     sources: tuple[str, ...] = ()
+    gives: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collect:
-    """Evidence worth collecting before the next run, for the torch versions it is right for."""
+    """Evidence worth collecting before the next run, for the torch versions it is right for.
+
+    `gives` is an id of data/given.yaml: of several ways to the same evidence an answer shows the
+    first that fits, and none where the input holds it. `when` names what has to be seen for it, as
+    `Given.shown_by` does; empty: always.
+    """
 
     command: str
     why: Bilingual
     versions: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    gives: str = ""
+    when: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A kind of evidence and how an input shows that it holds it: one entry of data/given.yaml.
+
+    `shown_by` are lists of names (see the file), one of which has to be seen whole.
+    """
+
+    id: str
+    shown_by: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,13 +414,17 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """Hits best first (ties by entry id), whether any passes the threshold, and facet counts."""
+    """Hits best first (ties by entry id), whether any passes the threshold, and facet counts.
+
+    `settings` are the settings the question names or describes, best first.
+    """
 
     query: str
     hits: tuple[Hit, ...]
     similar_enough: bool
     facets: dict[str, dict[str, int]]
     took_ms: float
+    settings: tuple[Advice, ...] = ()
 
 
 # --- logs --------------------------------------------------------------------------------------
@@ -442,6 +471,7 @@ class Culprit:
     rank: int
     reason: Bilingual
     line: int = 0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,11 +492,15 @@ class RankState:
     exit_code: int | None = None
     signal: str = ""
     line: int = 0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
-    """One burst of timeouts: a new one starts after progress, another setting or a gap."""
+    """One burst of timeouts: a new one starts after progress, another setting or a gap.
+
+    Of several files the lines are those of `file`, the first one it stands in.
+    """
 
     first_line: int
     last_line: int
@@ -475,6 +509,7 @@ class Wave:
     timeout_ms: int | None = None
     ranks: tuple[int, ...] = ()
     started_s: float | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -486,6 +521,7 @@ class TimelineItem:
     what: Bilingual
     line: int
     kind: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -500,6 +536,15 @@ class Fact:
     line: int = 0
     quote: str = ""
     detail: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A file that was handed in and could not be read, and why, in the words of the error."""
+
+    file: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,6 +577,7 @@ class Incident:
     has_timeout: bool = False
     lines: int = 0
     bytes: int = 0
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -540,7 +586,8 @@ class LogReading:
 
     `description` is the text that is surely a person's words, `words` all lines that are not
     plainly machine output (see `kb.logs.words`), `excerpt` the lines that matter; all redacted
-    and of bounded length.
+    and of bounded length. `word_lines` are the numbers of the lines of `words` in the input, in
+    the file `word_file`; empty where they are not known any more.
     """
 
     incident: Incident
@@ -549,6 +596,8 @@ class LogReading:
     excerpt: str
     words: str = ""
     redactions: int = 0
+    word_lines: tuple[int, ...] = ()
+    word_file: str = ""
 
 
 # --- the answer --------------------------------------------------------------------------------
@@ -558,8 +607,9 @@ class LogReading:
 class Evidence:
     """Why a cause is believed or doubted.
 
-    `quote` is a literal piece of the redacted input or of a named case; `weight` is in nats,
-    negative when it speaks against; `source` is a URL, a pattern id, a fact or a case id.
+    `quote` is a literal piece of the redacted input or of a named case; `line` counts from 1 in
+    `file`, which is empty for a single source; `weight` is in nats, negative when it speaks
+    against; `source` is a URL, a pattern id, a fact or a case id.
     """
 
     kind: EvidenceKind
@@ -568,6 +618,7 @@ class Evidence:
     weight: float
     source: str
     reason: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -635,6 +686,7 @@ class SettingWarning:
     torch_versions: str = ""
     replacement: str = ""
     line: int = 0
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -662,6 +714,7 @@ class AnswerMoment:
     what: str
     line: int
     kind: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -693,6 +746,7 @@ class AnswerIncident:
     facts: tuple[Fact, ...]
     lines: int
     bytes: int
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

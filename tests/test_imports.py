@@ -24,9 +24,10 @@ INSIDE = {
     "schema": set(),
     "cases": VALUES | {"schema"},
     "knowledge": VALUES | {"cases", "schema"},
+    "hardware": {"settings", "knowledge"},
     "logs": LOWER,
     "embed": LOWER,
-    "store": LOWER,
+    "store": LOWER | {"hardware"},
     "index": LOWER | {"store", "embed"},
     "fuse": VALUES,
 }

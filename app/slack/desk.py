@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +24,7 @@ from kb.errors import InputError, NotFoundError
 from kb.kept import Kept, keep, kept
 from kb.logs.redact import redact
 from kb.text import detect_language
-from kb.types import UNKNOWN, DiagnosisStatus, Language, LogReading
+from kb.types import UNKNOWN, DiagnosisStatus, Language
 
 if TYPE_CHECKING:
     from kb.chat.chat import Chat
@@ -146,7 +146,7 @@ class Desk:
             beside.write_text(text, encoding="utf-8", errors="replace")
             read.insert(0, beside)
         try:
-            reading = _without_folder(self._service.read_paths(read), folder)
+            reading = self._service.read_paths(read)
         except InputError as error:
             what = error.what.replace(f"{folder}/", "")  # where it lay here says nothing to people
             raise InputError(what, todo=error.todo) from error
@@ -297,17 +297,3 @@ class Desk:
 
 def _scope(team: str, channel: str) -> str:
     return f"slack:{team}:{channel}"
-
-
-def _without_folder(reading: LogReading, folder: Path) -> LogReading:
-    """Name files as they were called in Slack, not where they lay here."""
-    prefix = f"{folder}/"
-    events = tuple(
-        replace(event, file=event.file.removeprefix(prefix)) if event.file else event
-        for event in reading.events
-    )
-    incident, first = reading.incident, reading.incident.first_error
-    if first is not None:
-        first = replace(first, file=first.file.removeprefix(prefix))
-        incident = replace(incident, first_error=first)
-    return replace(reading, events=events, incident=incident)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from app.received import safe_name
 from app.slack.types import SlackFile
 from kb.errors import InputError
 from kb.logs.source import from_stream
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_FILES = 10  # Slack allows as many on a message
 MAX_REDIRECTS = 3
-MAX_NAME = 100
 UNPACKED_FACTOR = 50  # a message's archives may grow to so many times the largest file, no bomb
 TIMEOUT_S = 60
 CHUNK = 64 * 1024
@@ -32,7 +32,6 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TEXT_ENDINGS = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".gz", ".xz", ".zst", ".md")
 TEXT_KINDS = ("text/", "application/gzip", "application/x-gzip", "application/json")
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00")
-_UNSAFE = re.compile(r"[^\w.-]+")
 _PAGE = re.compile(rb"^\s*(<!doctype html|<html)", re.IGNORECASE)
 
 
@@ -78,7 +77,7 @@ async def download(
     """
     if file.size > access.max_bytes:
         raise _too_large(file.name, access.max_bytes)
-    path = folder / _safe_name(file.name, number)
+    path = folder / (safe_name(file.name) or f"file-{number}.txt")
     if path.exists():
         path = path.with_name(f"{number}-{path.name}")
     import aiohttp
@@ -92,11 +91,6 @@ async def download(
             todo="try again, or paste the part around the first error",
         ) from error
     return path
-
-
-def _safe_name(name: str, number: int) -> str:
-    base = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
-    return base[-MAX_NAME:].lstrip(".") or f"file-{number}.txt"
 
 
 async def _fetch(

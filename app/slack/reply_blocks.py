@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.labels import Words
+from app.present import place
 from app.quoting import safe_url
 from app.slack import kit
 from app.slack.handles import pack
@@ -53,7 +54,7 @@ def _citation(citation: Citation, words: Words) -> kit.Element | None:
     if safe_url(citation.url):
         return kit.link(citation.id or words("word.source"), citation.url)
     if citation.line:
-        return kit.words(words("word.line", line=citation.line))
+        return kit.words(place(words, line=citation.line, file=citation.file))
     return kit.words(citation.id, code=True) if citation.id else None
 
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-_NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]"
-_VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|str\(\d+\)|\$\{[^}\n]*\}|[^\s"'`;|&)}\]，。；）、]+)"""
+# Repeats are bounded where a match can begin anywhere: a line without an end costs linear time.
+_NAME = r"[A-Z][A-Z0-9]{0,40}_[A-Z0-9_]{0,80}[A-Z0-9]"
+_VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|str\(\d+\)|\$\{[^}\n]{0,200}\}|[^\s"'`;|&)}\]，。；）、]+)"""
 
 # NAME=value of a shell, `docker -e`, `mpirun -x`, `ENV` and of Python keyword arguments. A
 # comparison (`NAME == 1`) is none, while `NCCL_SOCKET_IFNAME==eth0` is.
@@ -25,7 +26,7 @@ _QUOTED_KEY = re.compile(rf"[\"']({_NAME})[\"']\s*:\s*({_VALUE})")
 _YAML_KEY = re.compile(rf"^\s*(?:-\s+)?({_NAME}):\s+({_VALUE})")
 _SPACED = re.compile(rf"^\s*(?:ENV|setenv)\s+({_NAME})\s+(?!=)({_VALUE})")
 _POWERSHELL = re.compile(rf"\$env:({_NAME})\s*=\s*({_VALUE})", re.IGNORECASE)
-_NCCL_ECHO = re.compile(rf"({_NAME}) set by environment to ({_VALUE})")
+_NCCL_ECHO = re.compile(rf"(?<!\w)({_NAME}) set by environment to ({_VALUE})")
 _LINE_FORMS = (
     _ASSIGNED,
     _SUBSCRIPT,
@@ -37,15 +38,16 @@ _LINE_FORMS = (
     _NCCL_ECHO,
 )
 _POD_ENTRY = re.compile(
-    rf"[\"']?name[\"']?\s*:\s*[\"']?({_NAME})[\"']?\s*,?\s*[\"']?value[\"']?\s*:\s*({_VALUE})"
+    rf"[\"']?name[\"']?\s*:\s*[\"']?({_NAME})[\"']?"
+    rf"\s{{0,80}},?\s{{0,80}}[\"']?value[\"']?\s*:\s*({_VALUE})"
 )
 
 # Options and configuration keys: `--ddp_timeout 7200`, `a.b=7200`, `key: 7200`.
-_FLAG = re.compile(rf"(?<![\w-])--([a-z][\w.-]*?)(?:=|\s+)({_VALUE})")
+_FLAG = re.compile(rf"(?<![\w-])--([a-z][\w.-]{{0,80}}?)(?:=|\s+)({_VALUE})")
 _KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*(\d[\d_.]*)")
 DELTA_OPTION = "timeout"  # so common a word that it counts only where a timedelta is given
 _TIMEDELTA = re.compile(r"(?<!\w)timeout\s*=\s*(?:\w+\.)?timedelta\(([^()\n]*)\)")
-_DELTA_PART = re.compile(r"(?:(\w+)\s*=\s*)?([\d_.]+(?:\s*\*\s*[\d_.]+)*)\s*(?:,|$)")
+_DELTA_PART = re.compile(r"(?:(\w+)\s*=\s*)?([\d_.]{1,20}(?:\s*\*\s*[\d_.]{1,20}){0,8})\s*(?:,|$)")
 _SECONDS = {
     "weeks": 604_800.0,
     "days": 86_400.0,
@@ -71,13 +73,15 @@ class FoundSetting:
     """A setting that stands in a text.
 
     `name` is an environment variable as written, or an option in lower case with ``_``; `value`
-    is without quotes, a timedelta in seconds; `line` counts from 1.
+    is without quotes, a timedelta in seconds; `line` counts from 1 in `file` (empty: the only
+    one) and is 0 where it is not known.
     """
 
     name: str
     value: str
     line: int
     is_option: bool = False
+    file: str = ""
 
 
 def find_settings(text: str, options: Collection[str] = ()) -> tuple[FoundSetting, ...]:

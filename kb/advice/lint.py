@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
 from kb.advice.extract import FoundSetting, find_settings
 from kb.advice.judge import applying_rules, contradicting, number, torch_release
 from kb.advice.spelling import nearest_name
-from kb.types import Advice, AdviceRule, Bilingual, Language, SettingWarning
+from kb.types import Advice, AdviceRule, Bilingual, Language, LogReading, SettingWarning
 
 MS_PER_UNIT = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 TOLERANCE_MS = 1000.0  # settings are whole seconds, logs print milliseconds
@@ -30,7 +30,9 @@ IGNORED = Bilingual(
     zh="日志里的 Timeout(ms)={logged} 也说明它没有生效。",
     en=" Timeout(ms)={logged} in the log shows as well that it was ignored.",
 )
-TOGETHER = Bilingual(zh="（第 {line} 行的 {other}）", en=" ({other} on line {line})")
+TOGETHER = Bilingual(zh="（{place}的 {other}）", en=" ({other} on {place})")
+TOGETHER_SOMEWHERE = Bilingual(zh="（{other}）", en=" ({other})")
+PLACE = Bilingual(zh="{file} 第 {line} 行", en="{file} line {line}")
 
 
 def lint(
@@ -53,12 +55,64 @@ def lint(
     Raises:
         InputError: `torch` is not a version.
     """
+    found = find_settings(text, _options(advice))
+    return _judged(found, advice, torch=torch, timeout_ms=timeout_ms, language=language)
+
+
+def lint_reading(
+    reading: LogReading, advice: Sequence[Advice], *, torch: str | None, language: Language
+) -> tuple[SettingWarning, ...]:
+    """The same of what was read: the settings the log shows and those in the person's words."""
+    incident = reading.incident
+    settings = "\n".join(f"{key}={value}" for key, value in incident.settings.items())
+    options = _options(advice)
+    places = _places(reading, options)
+    found = [
+        replace(setting, file=file, line=line)
+        for setting in find_settings(f"{reading.description}\n{settings}", options)
+        for file, line in [places.get((setting.name, setting.value), ("", 0))]
+    ]
+    return _judged(
+        found,
+        advice,
+        torch=torch or incident.versions.get("torch"),
+        timeout_ms=incident.timeout_ms,
+        language=language,
+    )
+
+
+def _options(advice: Sequence[Advice]) -> list[str]:
+    """The names of advice that are options, not environment variables."""
+    return [item.id for item in advice if item.id.islower()]
+
+
+def _places(reading: LogReading, options: Sequence[str]) -> dict[tuple[str, str], tuple[str, int]]:
+    """File and line of each setting with its value, as far as known."""
+    places: dict[tuple[str, str], tuple[str, int]] = {}
+    if reading.word_lines:
+        for item in find_settings(reading.words, options):
+            place = (reading.word_file, reading.word_lines[item.line - 1])
+            places.setdefault((item.name, item.value), place)
+    for event in reading.events:
+        if event.event == "setting":
+            named = (event.fields.get("name", ""), event.fields.get("value", "").rstrip(".,;"))
+            places.setdefault(named, (event.file, event.line))
+    return places
+
+
+def _judged(
+    found: Sequence[FoundSetting],
+    advice: Sequence[Advice],
+    *,
+    torch: str | None,
+    timeout_ms: int | None,
+    language: Language,
+) -> tuple[SettingWarning, ...]:
     by_name = {item.id: item for item in advice}
     by_name |= {item.id.rpartition(".")[2]: item for item in advice if "." in item.id}
     readers = {name: item for item in advice for name in item.related} | by_name
-    found = find_settings(text, [name for name in by_name if name.islower()])
     seen = _Seen(
-        found=found,
+        found=tuple(found),
         torch=torch_release(torch),
         timeout_ms=_unexplained(timeout_ms, found, by_name),
         language=language,
@@ -72,7 +126,7 @@ def lint(
             near = nearest_name(setting.name, readers)
             if near:
                 warnings.append(_misspelt(setting, near, readers[near].sources[0], language))
-    return tuple(sorted(warnings, key=lambda warning: warning.line))
+    return tuple(sorted(warnings, key=lambda warning: (warning.file, warning.line)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +175,7 @@ def _about(setting: FoundSetting, advice: Advice, seen: _Seen) -> Iterator[Setti
             ),
             source=advice.sources[0],
             line=setting.line,
+            file=setting.file,
         )
 
 
@@ -131,10 +186,12 @@ def _milliseconds(setting: FoundSetting, advice: Advice) -> float | None:
 
 
 def _together(others: Sequence[FoundSetting], language: Language) -> str:
-    template = TOGETHER.get(language)
-    return "".join(
-        template.format(other=f"{other.name}={other.value}", line=other.line) for other in others
-    )
+    told = []
+    for other in others:
+        template = TOGETHER if other.line else TOGETHER_SOMEWHERE
+        place = PLACE.get(language).format(file=other.file, line=other.line).strip()
+        told.append(template.get(language).format(other=f"{other.name}={other.value}", place=place))
+    return "".join(told)
 
 
 def _warning(
@@ -148,6 +205,7 @@ def _warning(
         torch_versions=", ".join(rule.versions),
         replacement=rule.replacement.replace("{value}", setting.value),
         line=setting.line,
+        file=setting.file,
     )
 
 
@@ -159,4 +217,5 @@ def _misspelt(setting: FoundSetting, near: str, source: str, language: Language)
         source=source,
         replacement=f"{near}={setting.value}",
         line=setting.line,
+        file=setting.file,
     )

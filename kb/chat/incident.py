@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kb.chat.types import Answered, Change, Conversation, Option, Question
 from kb.diagnose.checks import best_check
 from kb.diagnose.fixes import elsewhere, fit
+from kb.diagnose.given import given
 from kb.diagnose.signals import DENIED_SHARE, Signal
 from kb.diagnose.wording import Words
 from kb.knowledge import Knowledge
@@ -65,6 +66,7 @@ def with_words(reading: LogReading, told: Sequence[str]) -> LogReading:
     return replace(
         reading,
         words=f"{said}\n{reading.words}",
+        word_lines=(),  # remarks stand on no line of the log
         description=f"{said}\n{reading.description}".strip(),
     )
 
@@ -159,11 +161,12 @@ def next_question(
     leading = judged.diagnosis.causes[:ASKED_CAUSES]
     shares = {item.id: item.probability for item in leading}
     incident = judged.reading.incident
+    known = given(judged.reading, knowledge.given)
     checks = [
         check
         for item in leading[:2]
         for check in fitting_checks(knowledge, item.id, incident)
-        if check.id not in asked
+        if check.id not in asked and check.gives not in known
     ]
     best = best_check(checks, shares)
     if best is None:

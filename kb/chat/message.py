@@ -69,7 +69,9 @@ def without_orders(reading: LogReading, own: str, is_order: Callable[[str], bool
         lines = text.split("\n")
         return "\n".join(line for line in lines if line in said or not is_order(line))
 
-    return replace(reading, words=kept(reading.words), description=kept(reading.description))
+    mine = kept(reading.words)
+    lines = reading.word_lines if mine == reading.words else ()
+    return replace(reading, words=mine, description=kept(reading.description), word_lines=lines)
 
 
 def _lead(lines: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kb.chat.incident import Judged
 from kb.chat.phrases import Place, Settles
 from kb.chat.types import Change, Citation, Conversation, Intent, Question, Statement, StatementRole
-from kb.diagnose.wording import Words
+from kb.diagnose.wording import Placed, Words
 from kb.knowledge import Knowledge
 from kb.types import Cause, Diagnosis, RankedCause
 
@@ -156,11 +156,12 @@ def cite_sources(urls: Sequence[str]) -> tuple[Citation, ...]:
     return tuple(Citation(kind="source", url=url) for url in web[:MAX_SOURCES])
 
 
-def cite_line(line: int, quote: str, rank: int | None = None) -> Citation:
+def cite_line(item: Placed, quote: str, rank: int | None = None) -> Citation:
     """A line of the log, or of the incident where it has none."""
     return Citation(
-        kind="line" if line else "text",
+        kind="line" if item.line else "text",
         id="" if rank is None else str(rank),
         quote=quote[:QUOTE_CHARS],
-        line=line,
+        line=item.line,
+        file=item.file,
     )

@@ -42,8 +42,9 @@ Intent = Literal[
 class Citation:
     """What a statement rests on.
 
-    `id` is that of a case, a cause or a setting; `line` counts from 1 in the log (0: none); `quote`
-    is a literal piece of the redacted input or of the named entry; `url` is empty or http(s).
+    `id` is that of a case, a cause or a setting; `line` counts from 1 in the log (0: none), of
+    several logs in `file`; `quote` is a literal piece of the redacted input or of the named entry;
+    `url` is empty or http(s).
     """
 
     kind: CitationKind
@@ -51,6 +52,7 @@ class Citation:
     quote: str = ""
     line: int = 0
     url: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from kb.diagnose import wording
 from kb.diagnose.checks import best_check
 from kb.diagnose.engine import SIMILAR_SHOWN, Verdict
-from kb.diagnose.fixes import elsewhere, fit, here_first, order_fixes, versions_allow
+from kb.diagnose.fixes import (
+    COMMON_BACKEND,
+    elsewhere,
+    fit,
+    here_first,
+    order_fixes,
+    versions_allow,
+)
+from kb.diagnose.given import seen_names, shows
 from kb.diagnose.kinship import KIN_SIGNAL
 from kb.diagnose.model import Scored
 from kb.diagnose.signals import Signal
@@ -46,12 +54,16 @@ NEXT_SHOWN = 5
 CASES_A_CAUSE = 3
 MIN_CASE_SCORE = 0.3  # below this a case is not called similar
 CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
+BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 WEIGHED_CAUSES = 4  # causes the best check has to tell apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is answered: the reading, the engine's verdict and the way it is to be shown."""
+    """What is answered: the reading, the engine's verdict and the way it is to be shown.
+
+    `given` is the evidence the input holds, by the ids of data/given.yaml.
+    """
 
     reading: LogReading
     verdict: Verdict
@@ -59,6 +71,7 @@ class Request:
     warnings: tuple[SettingWarning, ...]
     language: Language
     top: int
+    given: frozenset[str] = frozenset()
 
 
 def build_diagnosis(request: Request, knowledge: Knowledge, *, took_ms: float) -> Diagnosis:
@@ -78,7 +91,7 @@ def build_diagnosis(request: Request, knowledge: Knowledge, *, took_ms: float) -
         unknown_probability=round(verdict.ranking.unknown, 4),
         cases=_similar(request, knowledge, words) if ranked else (),
         warnings=request.warnings,
-        next=_next_steps(request, knowledge),
+        next=_next_steps(request, knowledge) if ranked else (),
         best_check=_best_check(request, knowledge, words) if ranked else None,
         took_ms=round(took_ms, 2),
         redactions=request.reading.redactions,
@@ -105,6 +118,7 @@ def answer_incident(incident: Incident, language: Language) -> AnswerIncident:
                 what=item.what.get(language),
                 line=item.line,
                 kind=item.kind,
+                file=item.file,
             )
             for item in incident.timeline
         ),
@@ -153,6 +167,7 @@ def _evidence(
             weight=round(part.weight, 3),
             source=part.signal.source,
             reason=_reason(part.signal, knowledge, words),
+            file=part.signal.file,
         )
         for part in strongest[:EVIDENCE_SHOWN]
     ]
@@ -203,7 +218,7 @@ def _main_cause(hit: Hit, entries: Mapping[str, Entry]) -> str:
 
 def _fixes(cause: Cause, cases: Sequence[Hit], request: Request) -> list[Fix]:
     """The cause's fixes in order of fit, behind what mended a case that is very much alike."""
-    incident = request.reading.incident
+    incident, seen = request.reading.incident, _seen(request)
     own = [
         fix
         for hit in cases[:1]
@@ -211,7 +226,13 @@ def _fixes(cause: Cause, cases: Sequence[Hit], request: Request) -> list[Fix]:
         for fix in order_fixes(request.entries[hit.entry_id].fixes, incident)[:1]
         if fix.status == "confirmed"
     ]
-    return here_first([*own, *order_fixes(cause.fixes, incident)], incident)[:FIXES_SHOWN]
+    ordered = [*own, *order_fixes(cause.fixes, incident, seen)]
+    return here_first(ordered, incident, seen)[:FIXES_SHOWN]
+
+
+def _seen(request: Request) -> frozenset[str]:
+    """Names of all that was seen, the person's words included."""
+    return seen_names(request.reading) | {signal.name for signal in request.verdict.signals}
 
 
 def answer_fix(fix: Fix, words: Words) -> AnswerFix:
@@ -230,7 +251,8 @@ def answer_fix(fix: Fix, words: Words) -> AnswerFix:
 
 def _checks(cause: Cause, request: Request) -> list[Check]:
     incident = request.reading.incident
-    scored = [(fit(check.applies_to, incident), check) for check in cause.checks]
+    open_ = [check for check in cause.checks if check.gives not in request.given]
+    scored = [(fit(check.applies_to, incident), check) for check in open_]
     kept = [(score, check) for score, check in scored if score > -5]
     kept.sort(key=lambda pair: (elsewhere(pair[1].applies_to, incident), -pair[0], pair[1].id))
     return [check for _, check in kept]
@@ -265,21 +287,25 @@ def _best_check(request: Request, knowledge: Knowledge, words: Words) -> AnswerC
 
 
 def _next_steps(request: Request, knowledge: Knowledge) -> tuple[NextStep, ...]:
-    """What to collect: for the leading cause, then what always helps, valid for the version."""
+    """What to collect: for the leading cause, then what always helps, valid for the version.
+
+    Of several ways to the same evidence the first; nothing the input holds already.
+    """
     incident = request.reading.incident
     leading = request.verdict.ranking.causes[0].cause
     order = [UNKNOWN] if request.verdict.status != "diagnosed" else [leading, UNKNOWN]
+    seen = _seen(request)
+    spoken = (backend for cue, backend in BACKEND_CUES.items() if cue in seen)
+    backend = incident.backend or next(spoken, COMMON_BACKEND)
     steps: dict[str, NextStep] = {}
     for identifier in order:
         cause = knowledge.cause_by_id.get(identifier)
         for item in cause.collect if cause else ():
-            wrong_backend = (
-                incident.backend and item.backends and (incident.backend not in item.backends)
-            )
-            if wrong_backend or not versions_allow(item.versions, incident.versions):
-                continue
-            step = NextStep(command=item.command, why=item.why.get(request.language))
-            steps.setdefault(item.command, step)
+            here = not item.backends or backend in item.backends
+            due = (not item.when or shows(item.when, seen)) and item.gives not in request.given
+            if here and due and versions_allow(item.versions, incident.versions):
+                step = NextStep(command=item.command, why=item.why.get(request.language))
+                steps.setdefault(item.gives or item.command, step)
     return tuple(steps.values())[:NEXT_SHOWN]
 
 

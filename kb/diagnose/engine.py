@@ -58,7 +58,7 @@ class Engine:
         return (
             *event_signals(reading.events, self._knowledge.pattern_by_id),
             *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
-            *cue_signals(hits),
+            *cue_signals(hits, reading.word_lines, reading.word_file),
         )
 
     def nearer(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from kb.diagnose.given import seen_any
 from kb.types import AppliesTo, Fix, Incident
 
 COST = {"low": 0.0, "medium": 0.5, "high": 1.0}
@@ -13,6 +14,7 @@ STANDING = {"confirmed": 0.5, "reported": 0.25, "unverified": 0.0, "contradicted
 FITS = 2.0  # the framework or stage was seen: worth more than any difference in cost
 GENERAL = 1.0  # applies everywhere
 NAMED = 2.5  # made for the very error that came first
+SIGNED = 2.5  # made for a sign that was seen, an error or a person's words
 UNSEEN = -1.0  # for a framework the input does not name
 EXCLUDED = -10.0  # for another backend or version than the one seen
 COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
@@ -21,22 +23,32 @@ _WORDS = re.compile(r"[a-z0-9]+")
 _SPECIFIER = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*((?:[<>=!~]=?|===)\s*[^\s]+.*)\Z")
 
 
-def order_fixes(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
-    """The fixes that can apply to `incident`, best fitting first, ties by id."""
-    scored = [(fix_score(fix, incident), fix) for fix in fixes]
+def order_fixes(fixes: Sequence[Fix], incident: Incident, seen: Collection[str] = ()) -> list[Fix]:
+    """The fixes that can apply to `incident`, best fitting first, ties by id.
+
+    `seen` are the names of what was seen, against which the signs of fixes are held.
+    """
+    scored = [(fix_score(fix, incident, seen), fix) for fix in fixes]
     kept = [(score, fix) for score, fix in scored if score > EXCLUDED / 2]
     kept.sort(key=lambda pair: (-pair[0], pair[1].id))
-    return here_first([fix for _, fix in kept], incident)
+    return here_first([fix for _, fix in kept], incident, seen)
 
 
-def here_first(fixes: Sequence[Fix], incident: Incident) -> list[Fix]:
+def here_first(fixes: Sequence[Fix], incident: Incident, seen: Collection[str] = ()) -> list[Fix]:
     """The fixes in their order, those made for what nothing here speaks of behind the others."""
-    return sorted(fixes, key=lambda fix: elsewhere(fix.applies_to, incident))
+    return sorted(fixes, key=lambda fix: _made_for_other(fix, incident, seen))
 
 
-def fix_score(fix: Fix, incident: Incident) -> float:
+def _made_for_other(fix: Fix, incident: Incident, seen: Collection[str]) -> bool:
+    if fix.signs:
+        return not seen_any(fix.signs, seen)
+    return elsewhere(fix.applies_to, incident)
+
+
+def fix_score(fix: Fix, incident: Incident, seen: Collection[str] = ()) -> float:
     """How well a fix fits: higher is better; below EXCLUDED / 2 it cannot apply."""
-    named = NAMED * _names_error(fix, incident)
+    signed = SIGNED if seen_any(fix.signs, seen) else 0.0
+    named = max(NAMED * _names_error(fix, incident), signed)
     easy = STANDING[fix.status] - COST[fix.cost] - RISK[fix.risk]
     return fit(fix.applies_to, incident) + named + easy
 

@@ -19,7 +19,10 @@ SILENT_KINDS = ("noise",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One observation: `name` is unique in a diagnosis, `weights` are nats per cause id."""
+    """One observation: `name` is unique in a diagnosis, `weights` are nats per cause id.
+
+    `line` counts from 1 in `file` (empty: the only one); 0 where it is not known.
+    """
 
     name: str
     kind: EvidenceKind
@@ -29,20 +32,22 @@ class Signal:
     reason_id: str
     source: str
     denied: bool = False
+    file: str = ""
 
 
-def cue_signals(hits: Sequence[CueHit]) -> list[Signal]:
-    """Signals of a person's words."""
+def cue_signals(hits: Sequence[CueHit], lines: Sequence[int] = (), file: str = "") -> list[Signal]:
+    """Signals of a person's words; `lines` are the numbers of the text's lines in `file`."""
     return [
         Signal(
             name=f"cue:{hit.cue.id}{'!' if hit.denied else ''}",
             kind="text",
             quote=hit.quote,
-            line=hit.line,
+            line=lines[hit.line - 1] if hit.line <= len(lines) else 0,
             weights=_denied(hit.cue.causes) if hit.denied else hit.cue.causes,
             reason_id=hit.cue.id,
             source=hit.cue.sources[0] if hit.cue.sources else hit.cue.id,
             denied=hit.denied,
+            file=file,
         )
         for hit in hits
     ]
@@ -67,6 +72,7 @@ def event_signals(events: Sequence[Event], patterns: Mapping[str, Pattern]) -> l
             weights=pattern.causes,
             reason_id=pattern.id,
             source=pattern.sources[0] if pattern.sources else pattern.id,
+            file=event.file,
         )
     return list(signals.values())
 
@@ -86,5 +92,6 @@ def fact_signals(facts: Sequence[Fact], meanings: Mapping[str, FactMeaning]) -> 
             weights=meaning.causes,
             reason_id=fact.name,
             source=f"fact:{fact.name}",
+            file=fact.file,
         )
     return list(signals.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from kb.types import AppliesTo, Bilingual, DiagnosisStatus, Incident, Language
 
@@ -50,12 +51,31 @@ def summary(
     return f"{_happened(words, incident)}{'' if words.language == 'zh' else ' '}{second}"
 
 
+class Placed(Protocol):
+    """Something that stands on a line, of a file where there are several."""
+
+    @property
+    def line(self) -> int:
+        """Counted from 1."""
+
+    @property
+    def file(self) -> str:
+        """Empty for a single source."""
+
+
+def place(words: Words, item: Placed) -> str:
+    """Where something stands, in words: ``rank_3.log line 23``, ``line 23``."""
+    if item.file:
+        return words.say("word.file_line", file=item.file, line=item.line)
+    return words.say("word.line", line=item.line)
+
+
 def _happened(words: Words, incident: Incident) -> str:
     first = incident.first_error
     if first is not None and first.rank is not None:
-        return words.say("summary.first_error_rank", rank=first.rank, line=first.line)
+        return words.say("summary.first_error_rank", rank=first.rank, place=place(words, first))
     if first is not None:
-        return words.say("summary.first_error", line=first.line)
+        return words.say("summary.first_error", place=place(words, first))
     if incident.culprit_ranks:
         ranks = words.join([str(culprit.rank) for culprit in incident.culprit_ranks[:4]])
         return words.say("summary.culprit", ranks=ranks)

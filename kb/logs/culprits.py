@@ -44,6 +44,7 @@ def _crashed(picture: Picture) -> Iterator[Culprit]:
                 en=f"the first real error ({error.kind}) is on this rank; the rest follows from it",
             ),
             line=error.line,
+            file=error.file,
         )
     for item in picture.events:
         code = exit_code(item)
@@ -52,6 +53,7 @@ def _crashed(picture: Picture) -> Iterator[Culprit]:
                 rank=item.rank,
                 reason=Bilingual(zh=f"进程退出码 {code}", en=f"the process ended with code {code}"),
                 line=item.line,
+                file=item.file,
             )
 
 
@@ -91,20 +93,21 @@ def odd_fingerprint(picture: Picture) -> Iterator[Culprit]:
                     en=f"at number {seq or '?'} its fingerprint is {one}, "
                     f"most ranks have {_print_words(usual)}",
                 ),
-                line=prints[rank][1],
+                line=prints[rank][1].line,
+                file=prints[rank][1].file,
             )
 
 
-def _fingerprints(picture: Picture) -> dict[str, dict[int, tuple[tuple[str, str, str], int]]]:
-    """Per sequence number and rank: operation, shape and type as printed, and the line."""
-    found: dict[str, dict[int, tuple[tuple[str, str, str], int]]] = defaultdict(dict)
+def _fingerprints(picture: Picture) -> dict[str, dict[int, tuple[tuple[str, str, str], Event]]]:
+    """Per sequence number and rank: operation, shape and type as printed, and where."""
+    found: dict[str, dict[int, tuple[tuple[str, str, str], Event]]] = defaultdict(dict)
     for event in picture.of("mismatch_detected"):
         get = event.fields.get
         sides = ((event.rank, ""), (number(get("peer")), "peer_"))
         for rank, side in sides:
             if rank is not None and get(f"{side}op"):
                 shown = (get(f"{side}op", ""), get(f"{side}shape", ""), get(f"{side}dtypes", ""))
-                found[get("seq", "")].setdefault(rank, (shown, event.line))
+                found[get("seq", "")].setdefault(rank, (shown, event))
     return found
 
 
@@ -120,10 +123,14 @@ def _named(picture: Picture) -> Iterator[Culprit]:
     waiters = picture.of("barrier_waiter")
     for peer in sorted({number(event.fields.get("peer")) or 0 for event in waiters}):
         if not rolls:
-            yield Culprit(rank=peer, reason=_AWAITED, line=waiters[0].line)
+            yield _at(waiters[0], peer, _AWAITED)
     closed = [e for e in picture.of("peer_closed") if number(e.fields.get("peer")) is not None]
     if len({event.fields["peer"] for event in closed}) == 1:
-        yield Culprit(rank=int(closed[0].fields["peer"]), reason=_CLOSED, line=closed[0].line)
+        yield _at(closed[0], int(closed[0].fields["peer"]), _CLOSED)
+
+
+def _at(event: Event, rank: int, reason: Bilingual) -> Culprit:
+    return Culprit(rank=rank, reason=reason, line=event.line, file=event.file)
 
 
 def _listed(events: Sequence[Event], reason: Bilingual) -> Iterator[Culprit]:
@@ -131,7 +138,7 @@ def _listed(events: Sequence[Event], reason: Bilingual) -> Iterator[Culprit]:
     for event in events:
         for text in event.fields.get("peers", "").split(","):
             if text.strip().isdigit():
-                yield Culprit(rank=int(text), reason=reason, line=event.line)
+                yield _at(event, int(text), reason)
 
 
 def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
@@ -166,6 +173,7 @@ def _odd_collective(picture: Picture) -> Iterator[Culprit]:
                 en=f"at number {odd.seq} it runs {_work(odd)}, others {_work(usual)}",
             ),
             line=odd.line,
+            file=odd.event.file,
         )
 
 
@@ -179,6 +187,7 @@ def _lagging(picture: Picture) -> Iterator[Culprit]:
                 en="behind the others in the same process group",
             ),
             line=slow[rank].line,
+            file=slow[rank].file,
         )
 
 
@@ -206,6 +215,7 @@ def _first_failed(picture: Picture) -> Iterator[Culprit]:
                         zh="torchrun 最先观察到它失败", en="torchrun saw it fail first"
                     ),
                     line=row.line,
+                    file=row.file,
                 )
 
 
@@ -221,6 +231,7 @@ def _silent(picture: Picture) -> Iterator[Culprit]:
                 zh="其他卡都报告超时，只有它没有", en="the others report the timeout, it does not"
             ),
             line=main.line if main else 0,
+            file=main.event.file if main else "",
         )
 
 

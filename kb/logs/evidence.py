@@ -17,15 +17,17 @@ from kb.logs.flight import DumpReading, analyse
 from kb.logs.flight_read import Dump, looks_like_dump, parse_dump
 from kb.logs.kernel import looks_like_kernel, read_kernel
 from kb.logs.ras import looks_like_ras, read_ras
-from kb.logs.reading import Reading
+from kb.logs.reading import Reading, why_unread
 from kb.logs.redact import redact
+from kb.logs.source import legible
 from kb.logs.stacks import Stack, looks_like_stacks, parse_stacks, read_stacks
 from kb.logs.torchrun import ErrorFile, parse_error_file, read_error_files
 from kb.logs.unpickle import MAX_BYTES
-from kb.types import Culprit, Fact, Incident, LogReading, RankState
+from kb.types import Culprit, Fact, Incident, LogReading, RankState, Unread
 
 MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a text file; kernel logs and stacks are far smaller
+UNKNOWN_KIND = "is no dump, stack, RAS report, kernel log or error file"
 _SKIPPED = frozenset({".gz", ".zst", ".xz", ".zip", ".tar", ".pt", ".safetensors", ".so"})
 _KINDS = ("torchrun", "ras", "stacks", "kernel")
 _SILENT = frozenset({"cpu_stall", "straggler", "missing_rank"})  # such ranks wait for nobody
@@ -38,13 +40,13 @@ class Evidence:
     Attributes:
         dumps: the flight recorder's, or None when there was none.
         readings: one a kind: stacks, ras (one a report), kernel (one a file), torchrun.
-        problems: files that were refused and why, one sentence each.
+        problems: files that were refused and why.
         ignored: names of files that are no evidence of a known kind (ordinary logs among them).
     """
 
     dumps: DumpReading | None
     readings: tuple[Reading, ...]
-    problems: tuple[str, ...]
+    problems: tuple[Unread, ...]
     ignored: tuple[str, ...]
 
     @property
@@ -53,26 +55,31 @@ class Evidence:
         return self.dumps is None and not self.readings
 
 
-def read_evidence(paths: Sequence[Path]) -> Evidence:
+def read_evidence(paths: Sequence[Path], *, alone: bool = True) -> Evidence:
     """Read files, and folders with all below them, in the order of their names.
 
+    `alone` says that there is nothing else to answer from.
+
     Raises:
-        InputError: a path does not exist, or nothing at all could be read.
+        InputError: a path does not exist, or, where they are `alone`, nothing could be read.
     """
     found = _Found()
     for path in _files(paths):
         try:
             found.add(path)
         except InputError as error:
-            found.problems.append(str(error))
+            found.problems.append(why_unread(error, legible(path.name), shown=path.name))
     evidence = found.evidence()
-    if evidence.empty:
-        why = found.problems[0] if found.problems else "no file of a known kind"
+    if not evidence.empty:
+        return evidence
+    unread = (*evidence.problems, *(Unread(file=n, reason=UNKNOWN_KIND) for n in evidence.ignored))
+    if alone:
+        why = f"{unread[0].file}: {unread[0].reason}" if unread else "there are no files"
         raise InputError(
             f"no evidence could be read: {why}",
             todo="pass flight-recorder dumps, py-spy stacks, ncclras, dmesg or error.json files",
         )
-    return evidence
+    return replace(evidence, problems=unread)
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:
@@ -95,13 +102,13 @@ class _Found:
         self.stacks: list[Stack] = []
         self.errors: list[ErrorFile] = []
         self.readings: list[Reading] = []
-        self.problems: list[str] = []
+        self.problems: list[Unread] = []
         self.ignored: list[str] = []
 
     def add(self, path: Path) -> None:
         """Tell what the file is and read it."""
         if path.suffix in _SKIPPED:
-            self.ignored.append(path.name)
+            self.ignored.append(legible(path.name))
             return
         data = _load(path)
         if looks_like_dump(data):
@@ -109,26 +116,26 @@ class _Found:
                 raise InputError(
                     f"{path.name} is larger than {MAX_BYTES >> 20} MiB", todo="split it"
                 )
-            dump = parse_dump(data, name=path.name)
+            dump = parse_dump(data, name=legible(path.name))
             self.dumps[dump.rank] = dump
         elif len(data) <= MAX_TEXT and b"\0" not in data[:4096]:
             text, _ = redact(data.decode("utf-8", errors="replace"))
             self._add_text(text, path)
         else:
-            self.ignored.append(path.name)
+            self.ignored.append(legible(path.name))
 
     def _add_text(self, text: str, path: Path) -> None:
-        error = parse_error_file(text, path=str(path)) if text[:1] == "{" else None
+        error = parse_error_file(text, path=legible(str(path))) if text[:1] == "{" else None
         if error is not None:
             self.errors.append(error)
         elif looks_like_ras(text):
             self.readings.append(read_ras(text))
         elif looks_like_stacks(text):
-            self.stacks += parse_stacks(text, name=path.name)
+            self.stacks += parse_stacks(text, name=legible(path.name))
         elif looks_like_kernel(text):
             self.readings.append(read_kernel(text))
         else:
-            self.ignored.append(path.name)
+            self.ignored.append(legible(path.name))
 
     def evidence(self) -> Evidence:
         """Compare what belongs together, once all files are in."""
@@ -174,6 +181,7 @@ def merge_into(target: Incident | LogReading, evidence: Evidence) -> Incident | 
         target,
         culprit_ranks=_culprits(target, evidence),
         facts=(*target.facts, *_all_facts(evidence), *_joint_facts(target, evidence.dumps)),
+        unread=(*target.unread, *evidence.problems),
         ranks=_ranks(target, evidence),
         versions=_versions(evidence) | target.versions,
     )
@@ -235,7 +243,8 @@ def _culprits(incident: Incident, evidence: Evidence) -> tuple[Culprit, ...]:
     unique = {culprit.rank: culprit for culprit in reversed(chosen)}
     from_log = chosen and chosen[0] in own
     return tuple(
-        culprit if from_log else replace(culprit, line=0) for _, culprit in sorted(unique.items())
+        culprit if from_log else replace(culprit, line=0, file="")
+        for _, culprit in sorted(unique.items())
     )
 
 

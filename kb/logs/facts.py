@@ -150,7 +150,7 @@ def find_facts(picture: Picture) -> tuple[Fact, ...]:
 def _fact(name: str, event: Event | None = None, detail: str = "") -> Fact:
     if event is None:
         return Fact(name=name, detail=detail)
-    return Fact(name=name, line=event.line, quote=event.text, detail=detail)
+    return Fact(name=name, line=event.line, quote=event.text, detail=detail, file=event.file)
 
 
 def _progress(picture: Picture) -> Iterator[Fact]:
@@ -250,8 +250,9 @@ def _position(main: Report) -> Iterator[Fact]:
 def _clock(picture: Picture) -> Iterator[Fact]:
     report = next((r for r in picture.reports if r.timeout_ms), None)
     if len(picture.waves) > 1:
-        line = picture.waves[1].first_line
-        yield Fact(name="several_waves", line=line, detail=str(len(picture.waves)))
+        later = picture.waves[1]
+        detail = str(len(picture.waves))
+        yield Fact(name="several_waves", line=later.first_line, detail=detail, file=later.file)
     if report is None or report.timeout_ms is None:
         return
     limit = report.timeout_ms

@@ -26,10 +26,11 @@ from kb.logs.unpickle import MAX_BYTES, load_plain
 
 SUPPORTED_MAJOR = 2
 MAX_ENTRIES = 200_000  # 100 times the recorder's default buffer
+MAX_NUMBER = 1 << 62  # numbers of the recorder are 64 bits
 MAX_RANKS = 1_000_000  # no job is larger; a wrong rank list must not make a table of 2^63
 
 _RANK = re.compile(r"(\d+)(?:\.[A-Za-z]+)*\Z")
-_P2P = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)\Z")
+_P2P = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})\Z")
 _TODO = "pass the folder the flight recorder wrote: one file a rank, the name ends in the rank"
 
 
@@ -188,7 +189,9 @@ def _text(value: object) -> str:
 
 
 def _number(value: object, default: int = -1) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    """A whole number; pickles hold any, and one no recorder writes counts as absent."""
+    known = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+    return value if known else default  # type: ignore[return-value]
 
 
 def _dicts(value: object) -> Sequence[tuple[str, Mapping[str, object]]]:
@@ -227,11 +230,12 @@ def _status(value: object) -> dict[str, Status]:
 def _sizes(value: object) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, (list, tuple)):
         return ()
-    return tuple(
+    sizes = (
         tuple(max(0, _number(length, 0)) for length in size)
         for size in value[:64]
         if isinstance(size, (list, tuple)) and len(size) <= 16
     )
+    return tuple(size for size in sizes if math.prod(size) < MAX_NUMBER)
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -18,12 +18,14 @@ DATED_S = 366 * 86_400.0  # below this a time has no date (seconds since midnigh
 def merge_readings(
     first: LogReading, later: LogReading, *, means: Mapping[str, Bilingual]
 ) -> LogReading:
-    """One reading of both; lines of `later` count on from those of `first`.
+    """One reading of both; lines of `later` count on from those of `first`, those of files do not.
 
     What dumps said about either incident stays, since no event tells it again.
     """
     offset = first.incident.lines
-    moved = [replace(event, line=event.line + offset) for event in later.events]
+    moved = [
+        event if event.file else replace(event, line=event.line + offset) for event in later.events
+    ]
     events = _bounded([*first.events, *moved])
     rebuilt = build_incident(
         events,
@@ -77,7 +79,7 @@ def _bounded(events: list[Event]) -> tuple[Event, ...]:
 
 
 def _with_dumps(incident: Incident, known: Incident) -> Incident:
-    """The incident with what `known` had from dumps: facts, ranks and culprits without a line."""
+    """The incident with what no event tells of `known`: what dumps said, and files not read."""
     names = {fact.name for fact in incident.facts}
     ranks = {state.rank for state in incident.ranks}
     off_log = tuple(culprit for culprit in known.culprit_ranks if not culprit.line)
@@ -102,6 +104,7 @@ def _with_dumps(incident: Incident, known: Incident) -> Incident:
         timeout_ms=incident.timeout_ms if incident.timeout_ms is not None else known.timeout_ms,
         ranks_reporting=incident.ranks_reporting or known.ranks_reporting,
         ranks_silent=incident.ranks_silent or known.ranks_silent,
+        unread=(*incident.unread, *known.unread),
     )
 
 

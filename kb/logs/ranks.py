@@ -110,6 +110,7 @@ def _state(
     steps = [step for e in events if (step := number(e.fields.get("step"))) is not None]
     code = next((c for e in events if (c := exit_code(e)) is not None), None)
     host = next((e.host for e in events if e.host), "")
+    shown = report.event if report else next(iter(events), None)
     return RankState(
         rank=rank,
         state=_word(rank, events, picture, lagging, code),
@@ -124,7 +125,8 @@ def _state(
         last_step=steps[-1] if steps else None,
         exit_code=code,
         signal=SIGNALS.get(-code, "") if code is not None and code < 0 else "",
-        line=report.line if report else (events[0].line if events else 0),
+        line=shown.line if shown else 0,
+        file=shown.file if shown else "",
     )
 
 

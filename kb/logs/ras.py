@@ -24,12 +24,13 @@ LAG_OPS = 2  # a difference of one is ordinary sampling
 _HEADS = ("Job summary", "Communicators...", "NCCL version")
 _SECTION = re.compile(r"^#(\d+-\d+) \(([0-9a-f]+)\) ([A-Z]+)")
 _DIFFERENT = re.compile(r"ranks have different (.+?)(?: operation)? (?:counts|status)")
-_USUAL = re.compile(r"^\s*(\d+) ranks have (?:launched up to operation (\d+)|not launched any)")
-_ONE = re.compile(r"^\s*Rank (\d+) has (?:launched up to operation (\d+)|not launched any)")
-_LISTED = re.compile(r"^\s*Rank (\d+) -- GPU \S+ managed by process (\d+) on node (\S+)")
+_LAUNCHED = r"(?:launched up to operation (\d{1,18})|not launched any)"
+_USUAL = re.compile(rf"^\s*(\d{{1,18}}) ranks have {_LAUNCHED}")
+_ONE = re.compile(rf"^\s*Rank (\d{{1,18}}) has {_LAUNCHED}")
+_LISTED = re.compile(r"^\s*Rank (\d{1,18}) -- GPU \S+ managed by process (\d{1,18}) on node (\S+)")
 _MISSING = re.compile(r"^\s*The missing ranks?: ([\d, -]+)")
-_DEAD = re.compile(r"^\s*(\d+) job process(?:es are| is) considered dead")
-_PROCESS = re.compile(r"^\s*Process (\d+) on node (\S+) managing GPUs? ([\d, -]+)")
+_DEAD = re.compile(r"^\s*(\d{1,18}) job process(?:es are| is) considered dead")
+_PROCESS = re.compile(r"^\s*Process (\d{1,18}) on node (\S+) managing GPUs? ([\d, -]+)")
 _VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
 
 

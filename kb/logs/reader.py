@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kb.errors import InputError, SlowInputError
@@ -15,12 +15,21 @@ from kb.logs.blocks import Block, blocks
 from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally, decode
 from kb.logs.incident import build_incident
 from kb.logs.prefix import file_ranks
+from kb.logs.reading import why_unread
 from kb.logs.redact import redact
 from kb.logs.rows import join_rows
 from kb.logs.scan import ONCE_A_BLOCK, PROGRESS_EVENTS, Hit, Scanner
-from kb.logs.source import Source, files_under, from_bytes, from_path, from_stream, from_text
+from kb.logs.source import (
+    Source,
+    files_under,
+    from_bytes,
+    from_path,
+    from_stream,
+    from_text,
+    short_names,
+)
 from kb.logs.timeline import meanings
-from kb.types import LogReading, Pattern
+from kb.types import LogReading, Pattern, Unread
 
 HEAD_BYTES = 256 * 1024  # read in full: settings, versions and transports are printed at the start
 NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the stage
@@ -45,6 +54,7 @@ class _Pass:
     size: int = 0
     near: int = 0
     head: str = ""
+    head_file: str = ""
     output_lines: set[int] = field(default_factory=set)
 
 
@@ -82,12 +92,16 @@ class LogReader:
         """Read the bytes of a log, compressed or in another encoding too."""
         return self._read([from_bytes(data, name)])
 
-    def read_paths(self, paths: Sequence[Path], *, limit_s: float = math.inf) -> LogReading:
+    def read_paths(
+        self, paths: Sequence[Path], *, limit_s: float = math.inf, alone: bool = True
+    ) -> LogReading:
         """Read files and folders as the logs of one run.
 
-        In a folder, files that are no logs are passed over; a file named itself must be one.
+        In a folder, files that are no logs are passed over; a file named itself that is none is
+        told in the reading. `alone` says that there is nothing else to answer from.
 
         Raises:
+            InputError: a path does not exist, or, where they are `alone`, no file can be read.
             SlowInputError: reading takes longer than `limit_s`.
         """
         files = files_under(paths)
@@ -97,6 +111,7 @@ class LogReader:
             [from_path(path, ranks.get(path)) for path in files],
             needed=frozenset(str(path) for path in named),
             limit_s=limit_s,
+            alone=alone,
         )
 
     def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
@@ -112,6 +127,8 @@ class LogReader:
         sources: Sequence[Source],
         needed: frozenset[str] | None = None,
         limit_s: float = math.inf,
+        *,
+        alone: bool = True,
     ) -> LogReading:
         state = _Pass(
             Tally(self.patterns, self._noise, self._expressions),
@@ -119,33 +136,41 @@ class LogReader:
             deadline=time.monotonic() + limit_s,
         )
         refused: list[InputError] = []
-        several = len(sources) > 1
-        for source in sources:
+        unread: list[Unread] = []
+        names = short_names([source.name for source in sources])
+        for source, name in zip(sources, names, strict=True):
             try:
-                self._read_source(source, state, source.name if several else "")
+                self._read_source(source, state, name)
             except SlowInputError:
                 raise
             except InputError as error:
-                if needed is None or source.name in needed:
-                    raise
                 refused.append(error)
-        if refused and len(refused) == len(sources):
+                if needed is not None and source.name in needed:
+                    shown = name or Path(source.name).name
+                    unread.append(why_unread(error, source.name, shown=shown))
+        if alone and refused and len(refused) == len(sources):
             raise refused[0]
-        return self._reading(state)
+        return self._reading(state, unread)
 
-    def _reading(self, state: _Pass) -> LogReading:
+    def _reading(self, state: _Pass, unread: Sequence[Unread]) -> LogReading:
         events = join_rows(state.tally.events())
         incident = build_incident(events, means=self._means, lines=state.lines, size=state.size)
+        incident = replace(incident, unread=tuple(unread))
         described, count = redact(
             prose.description(state.head, output=frozenset(state.output_lines))
         )
+        spoken, lines = words.numbered(state.head)
+        said = redact(spoken)[0]
         return LogReading(
             incident=incident,
             events=events,
             description=described,
-            words=redact(words.words(state.head))[0],
+            words=said,
             excerpt=excerpt.excerpt(events, incident),
             redactions=state.tally.redactions + count,
+            # a secret of many lines was taken out: the others have moved
+            word_lines=lines if said.count("\n") == spoken.count("\n") else (),
+            word_file=state.head_file,
         )
 
     def _read_source(self, source: Source, state: _Pass, file: str) -> None:
@@ -163,6 +188,7 @@ class LogReader:
             if first and not offset:
                 head = block.data[: min(block.size, DESCRIPTION_BYTES)]
                 state.head = head.decode("utf-8", "replace")
+                state.head_file = file
             whole = offset < HEAD_BYTES
             scanner = self._full if whole else self._main
             hits = scanner.scan(memoryview(block.data)[: block.size])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kb.types import Culprit, Fact, RankState
+from kb.errors import InputError
+from kb.logs.redact import redact
+from kb.logs.source import legible
+from kb.types import Culprit, Fact, RankState, Unread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +25,9 @@ class Reading:
     fault_type: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     world_size: int | None = None
+
+
+def why_unread(error: InputError, name: str, *, shown: str) -> Unread:
+    """That a file was refused: `name` begins the error's words, `shown` is what people call it."""
+    reason = error.what.removeprefix(name).lstrip(": ")
+    return Unread(file=legible(shown), reason=redact(reason)[0])

@@ -10,6 +10,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -87,6 +88,26 @@ def from_stream(chunks: Iterable[bytes], name: str = "") -> Source:
 def from_path(path: Path, rank: int | None = None) -> Source:
     """A file."""
     return Source(name=str(path), rank=rank, chunks=lambda: decoded(_file(path), name=str(path)))
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """What tells the files of one input apart: their paths below the folder all share.
+
+    A single one needs no name.
+    """
+    if len(names) < 2:
+        return [""] * len(names)
+    names = [legible(name) for name in names]
+    try:
+        shared = os.path.commonpath([Path(name).parent for name in names])
+    except ValueError:  # some absolute, some not
+        return names
+    return [str(Path(name).relative_to(shared)) for name in names]
+
+
+def legible(name: str) -> str:
+    """A file's name as text: bytes of it that are no UTF-8 become U+FFFD."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def files_under(paths: Sequence[Path]) -> list[Path]:

@@ -25,7 +25,7 @@ from kb.types import Culprit, Fact, RankState
 MAX_FRAMES = 400  # deeper stacks are recursion; the innermost frames decide
 MAX_PROCESSES = 65_536
 
-_PYSPY_PROCESS = re.compile(r"^Process (\d+): (.*)$")
+_PYSPY_PROCESS = re.compile(r"^Process (\d{1,18}): (.*)$")
 _PYSPY_THREAD = re.compile(r'^Thread (\S+) \(([a-z+]+)\)(?:: "([^"]*)")?')
 _PYSPY_FRAME = re.compile(r"^ {4}(\S.*?) \((.+?)(?::(\d+))?\)\s*$")
 _FAULT_THREAD = re.compile(r"^(?:Current thread|Thread) (0x[0-9a-fA-F]+)(?: \[([^\]]*)\])? \(most")

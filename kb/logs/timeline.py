@@ -19,12 +19,13 @@ def build_timeline(
 ) -> tuple[TimelineItem, ...]:
     """The first lines of each kind of event, starts of waves and the first error, by place."""
     counts: dict[str, int] = {}
-    starts = {wave.first_line for wave in waves}
+    starts = {(wave.file, wave.first_line) for wave in waves}
+    starts |= {(error.file, error.line)} if error is not None else set()
     chosen: list[Event] = []
     for event in events:
         if event.kind not in _SHOWN:
             continue
-        must = event.line in starts or (error is not None and error.line == event.line)
+        must = (event.file, event.line) in starts
         counts[event.pattern_id] = counts.get(event.pattern_id, 0) + 1
         if must or counts[event.pattern_id] <= A_KIND:
             chosen.append(event)
@@ -36,6 +37,7 @@ def build_timeline(
             what=means.get(event.pattern_id, Bilingual(zh=event.event, en=event.event)),
             line=event.line,
             kind=event.kind,
+            file=event.file,
         )
         for event in chosen
     )

@@ -66,12 +66,14 @@ def _wave(burst: Sequence[Event]) -> Wave:
     settings = Counter(e.fields["timeout_ms"] for e in burst if e.fields.get("timeout_ms"))
     timeout = min(settings, key=lambda key: (-settings[key], key)) if settings else None
     times = [e.time_s for e in burst if e.time_s is not None]
+    lines = [e.line for e in burst if e.file == burst[0].file]
     return Wave(
-        first_line=min(e.line for e in burst),
-        last_line=max(e.line for e in burst),
+        first_line=min(lines),
+        last_line=max(lines),
         op=op,
         seq=seq,
         timeout_ms=number(timeout),
         ranks=tuple(sorted({e.rank for e in burst if e.rank is not None})),
         started_s=min(times) if times else None,
+        file=burst[0].file,
     )

@@ -33,13 +33,22 @@ _MACHINE = re.compile(
 
 def words(text: str) -> str:
     """The lines of `text` that are not plainly machine output, joined, of bounded length."""
+    return numbered(text)[0]
+
+
+def numbered(text: str) -> tuple[str, tuple[int, ...]]:
+    """The words of `text` and the number of each of their lines, counted from 1 by line feeds."""
     kept: list[str] = []
+    numbers: list[int] = []
     size = 0
-    for line in text.splitlines():
-        if not line.strip() or _MACHINE.match(line[:400]):
-            continue
-        kept.append(line[:LINE_CHARS].strip())
-        size += len(kept[-1]) + 1
+    for number, whole in enumerate(text.split("\n"), start=1):
+        for line in whole.splitlines():
+            if not line.strip() or _MACHINE.match(line[:400]):
+                continue
+            kept.append(line[:LINE_CHARS].strip())
+            numbers.append(number)
+            size += len(kept[-1]) + 1
         if size >= WORDS_CHARS:
             break
-    return "\n".join(kept)[:WORDS_CHARS]
+    cut = "\n".join(kept)[:WORDS_CHARS]
+    return cut, tuple(numbers[: cut.count("\n") + 1])

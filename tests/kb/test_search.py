@@ -267,3 +267,18 @@ def test_two_names_are_no_log_line() -> None:
     """A word or two that happen to stand in a line do not match it."""
     idf = {"alpha_name": 9.0, "beta_name": 9.0}
     assert signature_strength(["alpha_name beta_name"], frozenset(idf), idf) == (0.0, ())
+
+
+def test_a_line_asked_in_part_says_less_than_a_whole_one(tmp_path: Path) -> None:
+    """Names of an entry's line that the question lacks weaken it: it is another line."""
+    shared = "proxy_progress slot_count overflow_guard"
+    whole = make_entry("whole", "nothing alike here", signature=(shared,))
+    part = make_entry(
+        "part", "nothing alike there", signature=(f"{shared} ring_buffer lost_frame",)
+    )
+    others = [
+        make_entry(f"other{n:02}", f"topic{n % 3}", signature=(f"plain{n}",)) for n in range(60)
+    ]
+    _, _, searcher = make_searcher(tmp_path, [whole, part, *others])
+    scores = {hit.entry_id: hit.score for hit in searcher.search(shared, limit=5).hits}
+    assert scores["whole"] > scores["part"] > 0

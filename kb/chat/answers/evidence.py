@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kb.chat.talk import QUOTE_CHARS, Talk, cite_cause
 from kb.chat.types import Citation, Statement
+from kb.diagnose.wording import place
 from kb.types import Evidence
 
 MIN_NATS = 0.15  # weaker evidence is not worth a tired person's time
@@ -34,9 +35,9 @@ def evidence_statements(
 
 def _by_quote(items: Iterable[Evidence]) -> list[list[Evidence]]:
     """Evidence of one quote together, since a line often gives several signals."""
-    groups: dict[tuple[str, int, str], list[Evidence]] = {}
+    groups: dict[tuple[str, str, int, str], list[Evidence]] = {}
     for item in items:
-        key = (item.quote, item.line, item.source if item.kind == "case" else "")
+        key = (item.quote, item.file, item.line, item.source if item.kind == "case" else "")
         groups.setdefault(key, []).append(item)
     return list(groups.values())
 
@@ -53,8 +54,9 @@ def _statement(talk: Talk, cause: str, group: list[Evidence]) -> Statement:
         return talk.say("evidence", "chat.log_shows", cited, reason=reason)
     citation = cite_evidence(item)
     if citation.line:
+        where = place(talk.words, item)
         return talk.say(
-            "evidence", "chat.log_says", (citation,), line=item.line, quote=quote, reason=reason
+            "evidence", "chat.log_says", (citation,), place=where, quote=quote, reason=reason
         )
     own = any(item.quote in told for told in talk.conversation.told)
     label = "chat.you_said" if own else "chat.found"
@@ -71,10 +73,10 @@ def cite_evidence(item: Evidence) -> Citation:
     """What a piece of evidence rests on."""
     quote = item.quote[:QUOTE_CHARS]
     url = item.source if item.source.startswith(("https://", "http://")) else ""
-    if item.kind == "text":  # its line counts in the person's words, not in the log
+    if item.kind == "text":  # what a person says of a log is no line of it
         return Citation(kind="text", quote=quote, url=url)
     if item.line:
-        return Citation(kind="line", quote=quote, line=item.line, url=url)
+        return Citation(kind="line", quote=quote, line=item.line, url=url, file=item.file)
     return Citation(kind="rank" if item.kind == "rank" else "text", quote=quote, url=url)
 
 

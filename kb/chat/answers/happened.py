@@ -5,6 +5,7 @@ from __future__ import annotations
 from kb.chat.answers.evidence import shorten
 from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_cause, cite_line
 from kb.chat.types import Citation, Statement
+from kb.diagnose.wording import Placed, place
 from kb.types import AnswerIncident, Event
 
 MOMENTS_SHOWN = 4
@@ -32,12 +33,12 @@ def answer_happened(talk: Talk) -> Said:
 
 def _culprits(talk: Talk, incident: AnswerIncident) -> list[Statement]:
     known = talk.judged.reading.incident.culprit_ranks if talk.judged else ()
-    lines = {culprit.rank: culprit.line for culprit in known}
+    places: dict[int, Placed] = {culprit.rank: culprit for culprit in known}
     return [
         talk.say(
             "verdict",
             "chat.culprit",
-            (_at(talk, lines.get(culprit.rank, 0), culprit.reason, culprit.rank),),
+            (_at(talk, places.get(culprit.rank), culprit.reason, culprit.rank),),
             rank=culprit.rank,
             reason=culprit.reason,
         )
@@ -50,23 +51,21 @@ def _first_error(talk: Talk, incident: AnswerIncident) -> list[Statement]:
     if first is None:
         return []
     label = "chat.first_error" if first.rank is None else "chat.first_error_rank"
-    cited = (cite_line(first.line, first.text, first.rank),)
-    quote = shorten(first.text)
-    return [talk.say("evidence", label, cited, rank=first.rank, line=first.line, quote=quote)]
+    cited = (cite_line(first, first.text, first.rank),)
+    where, quote = place(talk.words, first), shorten(first.text)
+    return [talk.say("evidence", label, cited, rank=first.rank, place=where, quote=quote)]
 
 
 def _hung(talk: Talk, incident: AnswerIncident) -> list[Statement]:
     event = _timeout_event(talk)
     if not incident.op or event is None:
         return []
-    cited = (cite_line(event.line, event.text, event.rank),)
+    cited, where = (cite_line(event, event.text, event.rank),), place(talk.words, event)
     if incident.timeout_ms is None:
-        return [talk.say("evidence", "chat.hung", cited, op=incident.op, line=event.line)]
+        return [talk.say("evidence", "chat.hung", cited, op=incident.op, place=where)]
     seconds = round(incident.timeout_ms / 1000)
     return [
-        talk.say(
-            "evidence", "chat.hung_for", cited, op=incident.op, seconds=seconds, line=event.line
-        )
+        talk.say("evidence", "chat.hung_for", cited, op=incident.op, seconds=seconds, place=where)
     ]
 
 
@@ -74,7 +73,7 @@ def _ranks(talk: Talk, incident: AnswerIncident) -> list[Statement]:
     event = _timeout_event(talk)
     if event is None or not incident.ranks_reporting:
         return []
-    cited = (cite_line(event.line, event.text, event.rank),)
+    cited = (cite_line(event, event.text, event.rank),)
     values = {"reporting": _named(talk, incident.ranks_reporting)}
     if not incident.ranks_silent:
         return [talk.say("evidence", "chat.reporting", cited, **values)]
@@ -92,10 +91,9 @@ def _moments(talk: Talk, incident: AnswerIncident) -> list[Statement]:
         rank = "" if moment.rank is None else talk.words.say("word.rank", rank=moment.rank)
         where = " ".join(part for part in (moment.time, rank) if part)
         label = "chat.moment_at" if where else "chat.moment"
-        cited = (_at(talk, moment.line, moment.what, moment.rank),)
-        told.append(
-            talk.say("evidence", label, cited, line=moment.line, where=where, what=moment.what)
-        )
+        cited = (_at(talk, moment, moment.what, moment.rank),)
+        stands = place(talk.words, moment)
+        told.append(talk.say("evidence", label, cited, place=stands, where=where, what=moment.what))
     return told[:MOMENTS_SHOWN] if len(told) > 1 else []
 
 
@@ -104,13 +102,13 @@ def _timeout_event(talk: Talk) -> Event | None:
     return next((event for event in events if event.kind == "timeout"), None)
 
 
-def _at(talk: Talk, line: int, text: str, rank: int | None) -> Citation:
-    """The log's line of that number, or the rank itself where the log has none (dumps)."""
+def _at(talk: Talk, item: Placed | None, text: str, rank: int | None) -> Citation:
+    """The log's line where something stands, or the rank itself where the log has none (dumps)."""
+    if item is None or not item.line:
+        return Citation(kind="rank", id="" if rank is None else str(rank), quote=text[:QUOTE_CHARS])
     events = talk.judged.reading.events if talk.judged else ()
-    quote = next((event.text for event in events if event.line == line), text)
-    if line:
-        return cite_line(line, quote, rank)
-    return Citation(kind="rank", id="" if rank is None else str(rank), quote=text[:QUOTE_CHARS])
+    there = (event.text for event in events if (event.file, event.line) == (item.file, item.line))
+    return cite_line(item, next(there, text), rank)
 
 
 def _named(talk: Talk, ranks: tuple[int, ...]) -> str:

@@ -75,7 +75,7 @@ def verdict(talk: Talk, diagnosis: Diagnosis) -> Statement:
     citations = list(cite_cause(talk.knowledge.cause_by_id[leading.id], talk)[:1])
     first = diagnosis.incident.first_error
     if first is not None:
-        citations.append(cite_line(first.line, first.text, first.rank))
+        citations.append(cite_line(first, first.text, first.rank))
     return Statement(role="verdict", text=diagnosis.summary, citations=tuple(citations))
 
 

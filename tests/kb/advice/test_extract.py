@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,6 +120,24 @@ def test_an_export_is_read_back(name: str, value: str) -> None:
     """What `export` writes is what is found, for any name and plain value."""
     found = find_settings(f'export {name}="{value}"')
     assert [(item.name, item.value) for item in found] == [(name, value)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("NCCL_" * 40_000, id="a-name-without-end"),
+        pytest.param("A_" * 100_000, id="underscores"),
+        pytest.param("--a." * 50_000, id="a-flag-without-end"),
+        pytest.param("A_B=${" * 33_000, id="braces"),
+        pytest.param("name: A_B" + " " * 200_000, id="blanks"),
+        pytest.param(f"timeout=timedelta({'1*' * 100_000})", id="factors"),
+    ],
+)
+def test_no_line_costs_more_than_its_length(text: str) -> None:
+    """Two hundred kilobytes without a setting take a moment; in squared time it were minutes."""
+    started = time.process_time()
+    assert [item.name for item in find_settings(text, OPTIONS) if item.name == "NCCL_DEBUG"] == []
+    assert time.process_time() - started < 10
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))

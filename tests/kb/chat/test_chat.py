@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal, get_args
 
 import pytest
@@ -383,6 +384,27 @@ def test_intents_with_and_without_an_incident(talk: Talker, message: str, intent
     _, after = talk(OOM_LOG, message)
     assert (before.intent, after.intent) == (intent, intent)
     assert before.diagnosis is None
+
+
+def test_of_several_logs_the_file_is_told(
+    chat: CheckedChat, service: Service, tmp_path: Path
+) -> None:
+    """First error and evidence of an incident in two files name the file, in text and citation."""
+    oom, *timeout = OOM_LOG.splitlines()
+    (tmp_path / "rank_2.log").write_text(f"starting\n{oom}\n", encoding="utf-8")
+    (tmp_path / "rank_0.log").write_text("\n".join(timeout) + "\n", encoding="utf-8")
+    begun = chat.begin(service.read_paths([tmp_path]))
+    told = chat.say("what happened first?", conversation=begun.conversation)
+    cited = {
+        (citation.file, citation.line, citation.quote)
+        for statement in (*begun.statements, *told.statements)
+        for citation in statement.citations
+        if citation.kind == "line"
+    }
+    assert {(file, line) for file, line, _ in cited} == {("rank_2.log", 2), ("rank_0.log", 1)}
+    assert all(quote in (oom if file == "rank_2.log" else timeout[0]) for file, _, quote in cited)
+    assert any("rank 2, rank_2.log line 2:" in statement.text for statement in told.statements)
+    assert any("At rank_2.log line 2:" in statement.text for statement in begun.statements)
 
 
 def test_what_happened_tells_rank_and_line(talk: Talker) -> None:

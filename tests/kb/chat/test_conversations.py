@@ -13,6 +13,7 @@ from kb.chat.conversations import DAY_S, MAX_TOLD, MAX_TURNS, Conversations
 from kb.chat.types import CONVERSATION_FORMAT, Reply, Statement
 from kb.errors import InputError, NotFoundError
 from kb.service import Service
+from kb.types import LogReading
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat, Clock
 
 THREADS = 8
@@ -92,6 +93,26 @@ def test_forgetting(chat: CheckedChat) -> None:
     assert not chat.forget(reply.conversation)
     with pytest.raises(NotFoundError):
         chat.conversation(reply.conversation)
+
+
+def test_forgotten_while_a_message_is_read(
+    service: Service, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn under way does not bring a deleted conversation back, whichever face asked."""
+    chat = CheckedChat(service, clock=clock)
+    name = "slack:T4:C4:1.0"
+    chat.say(OOM_LOG, conversation=name, create=True)
+    read = service.read_text
+
+    def forgotten_meanwhile(text: str) -> LogReading:
+        assert chat.forget(name)
+        return read(text)
+
+    monkeypatch.setattr(service, "read_text", forgotten_meanwhile)
+    with pytest.raises(NotFoundError):
+        chat.say("why?", conversation=name, create=True)
+    with pytest.raises(NotFoundError):
+        chat.conversation(name)
 
 
 def test_an_id_created_again_is_another_conversation(chat: CheckedChat, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kb.diagnose.fixes import order_fixes, versions_allow
+from kb.service import Service
 from kb.types import AppliesTo, Bilingual, FirstError, Fix, Incident
 
 WORDS = Bilingual(zh="做", en="do")
@@ -84,3 +85,31 @@ def test_a_fix_for_the_error_seen_comes_first() -> None:
     assert ordered == ["crash/cuda-oom", "crash/a-host-oom", "crash/b-assert"]
     plain = [item.id for item in order_fixes(fixes, Incident())]
     assert plain == ["crash/a-host-oom", "crash/b-assert", "crash/cuda-oom"]
+
+
+def test_a_fix_made_for_what_was_seen_comes_first(service: Service) -> None:
+    """Signs lift a fix above general ones where they were seen and put it behind where not."""
+    timeout = (
+        "[rank1]:[E ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=142, OpType=_ALLGATHER_BASE, NumelIn=8, NumelOut=32, "
+        "Timeout(ms)=600000) ran for 600105 milliseconds before timing out.\n"
+    )
+
+    def first(words: str, cause: str) -> list[str]:
+        found = service.diagnose_text(words + timeout, top=19)
+        return [fix.id for item in found.causes if item.id == cause for fix in item.fixes]
+
+    mixed = first("Mixed text-only and image samples hang under ZeRO-3.\n", "collective-mismatch")
+    plain = first("It hangs.\n", "collective-mismatch")
+    assert mixed[0] == "collective-mismatch/dummy-modality"
+    assert "collective-mismatch/same-path" in plain[:1]
+    assert not {"collective-mismatch/dummy-modality", "collective-mismatch/empty-targets"} & set(
+        plain[:2]
+    )
+    assert "network-config/ib-off-check" not in first("It hangs.\n", "network-config")[:2]
+
+
+def test_no_timeout_asks_for_nothing_to_be_collected(service: Service) -> None:
+    """Where nothing hung there is nothing to switch on for the next run."""
+    found = service.diagnose_text("error: could not compile `demo` (bin) due to 1 previous error")
+    assert (found.status, found.next) == ("no_timeout", ())

@@ -174,6 +174,26 @@ def test_secrets_do_not_come_through(tmp_path: Path) -> None:
     assert token not in repr(incident)
 
 
+def test_what_is_refused_stands_in_the_incident(tmp_path: Path) -> None:
+    """A dump that would run code is named with the reason; the others are read."""
+    write_job(tmp_path)
+    (tmp_path / "nccl_trace_rank_2").write_bytes(b"\x80\x02cos\nsystem\n.")
+    incident = merge_into(Incident(), read_evidence([tmp_path]))
+    (unread,) = incident.unread
+    assert unread.file == "nccl_trace_rank_2"
+    assert unread.reason.startswith("holds the pickle opcode GLOBAL (os system)")
+    assert ranks(incident) == [3]
+
+
+def test_beside_a_log_even_nothing_readable_is_no_error(tmp_path: Path) -> None:
+    """Where there is a log to answer from, every file that says nothing is named."""
+    (tmp_path / "core.bin").write_bytes(bytes(100))
+    (tmp_path / "dump_3").write_bytes(b"\x80\x02cos\nsystem\n.")
+    evidence = read_evidence([tmp_path], alone=False)
+    assert evidence.empty
+    assert [unread.file for unread in evidence.problems] == ["dump_3", "core.bin"]
+
+
 @pytest.mark.parametrize("what", ["nothing", "no-such-path", "only-logs", "hostile"])
 def test_nothing_usable_is_an_error_with_a_next_step(what: str, tmp_path: Path) -> None:
     """The message says why, and what to pass instead."""

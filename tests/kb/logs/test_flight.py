@@ -271,8 +271,7 @@ def test_pickle_and_json_read_alike(how: str, tmp_path: Path) -> None:
     job = {r: dump([*FIRST, entry(2, 3)]) for r in range(4)}
     job[3] = dump(FIRST)
     for rank, value in job.items():
-        plain = json.loads(json.dumps(value))  # no tuple is shared, as in the recorder's own files
-        content = pickle.dumps(plain, 2) if how == "pickle" else json.dumps(value).encode()
+        content = pickle.dumps(value, 2) if how == "pickle" else json.dumps(value).encode()
         (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(content)
     assert read_dumps([tmp_path]) == judge(job)
 
@@ -304,6 +303,16 @@ def test_what_is_no_dump_is_refused(value: object) -> None:
     """Another structure or a format this program does not know ends with the file's name."""
     with pytest.raises(InputError, match=r"dump_0|format version"):
         parse_dump(json.dumps(value).encode(), name="dump_0")
+
+
+def test_numbers_no_recorder_writes_count_as_absent(tmp_path: Path) -> None:
+    """A pickle holds numbers of any size; one of thousands of digits cannot even be printed."""
+    huge = 10**300
+    odd = entry(2, huge, created=huge, size=huge) | {"input_sizes": [[10**9] * 16] * 64}
+    value = dump([*FIRST, odd | {"profiling_name": f"nccl:send {huge}->1"}])
+    read = parse_dump(pickle.dumps(value, 2), name="dump_0").entries[-1]
+    assert (read.seq, read.created_ns, read.peer) == (0, 0, None)
+    assert (read.numel_in, read.numel_out) == (0, 0)
 
 
 def test_odd_fields_count_as_absent() -> None:

@@ -61,11 +61,16 @@ def laughs(levels: int) -> bytes:
 
 
 def tuples(levels: int) -> bytes:
-    """Nested shared tuples as a dictionary's key: hashing them takes 2 ** `levels` steps."""
+    """Tuples of two references to the tuple below: 2 ** `levels` leaves."""
     pickled = b"\x80\x02)q\x00"
     for level in range(levels):
         pickled += b"h" + bytes([level]) + b"h" + bytes([level]) + b"\x86q" + bytes([level + 1])
-    return b"\x80\x02}" + pickled[2:] + b"Ns."
+    return pickled + b"."
+
+
+def as_key(levels: int) -> bytes:
+    """Such tuples as a dictionary's key: hashing them takes 2 ** `levels` steps."""
+    return tuples(levels)[:-1] + b"}h" + bytes([levels]) + b"Ns."
 
 
 @given(value=PLAIN, protocol=st.sampled_from([3, 4, 5]))
@@ -111,10 +116,10 @@ def test_nothing_is_ever_called(make: Any, protocol: int, tmp_path: Path) -> Non
         pytest.param(b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"a.", "but only", id="1-TB"),
         pytest.param(b"\x80\x04\x8e" + struct.pack("<Q", 1 << 63) + b"a.", "", id="2-to-the-63"),
         pytest.param(b"\x80\x02\x8b" + struct.pack("<i", 1 << 30) + b"a.", "", id="1-GB-number"),
-        pytest.param(b"\x80\x02]r" + struct.pack("<I", 0xFFFFFFF0) + b".", "memo", id="memo-bomb"),
         pytest.param(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".", "deeper", id="nested"),
         pytest.param(b"\x80\x02]q\x00h\x00a.", "deeper", id="contains-itself"),
-        pytest.param(tuples(60), "one tuple twice", id="hash-bomb"),
+        pytest.param(tuples(60), "deeper", id="tuple-bomb"),
+        pytest.param(as_key(60), "a tuple as a key", id="hash-bomb"),
         pytest.param(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.", "GLOBAL", id="by-hand"),
         pytest.param(b"\x80\x02\x82\x01.", "EXT1", id="extension-registry"),
         pytest.param(b"\x80\x02Pname\n.", "PERSID", id="persistent-id"),
@@ -136,6 +141,38 @@ def test_bombs_are_refused_in_little_memory(data: bytes, says: str) -> None:
         tracemalloc.stop()
     assert says in str(caught.value)
     assert peak < 40 * 2**20
+
+
+def test_what_pickle_shares_is_read() -> None:
+    """A dump saved again by Python, one tuple and one text standing in many places, comes back."""
+    group = ("0", "default_pg")
+    dump = {"entries": [{"process_group": group, "sizes": (group, group)} for _ in range(3)]}
+    for protocol in (2, 3, 4, 5):
+        again = pickle.dumps(pickle.loads(pickle.dumps(dump, protocol)), protocol)  # noqa: S301
+        assert load_plain(again, name="dump_0") == dump
+
+
+def test_a_far_memo_place_costs_nothing() -> None:
+    """A memo index near 2 ** 32 takes no memory for the places before it."""
+    tracemalloc.start()
+    try:
+        far = struct.pack("<I", 0xFFFFFFF0)
+        value = load_plain(b"\x80\x02]r" + far + b"j" + far + b"\x86.", name="dump_0")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert value == ([], [])
+    assert peak < 2**20
+
+
+@pytest.mark.parametrize("leaves", [pytest.param(3, id="lists"), pytest.param(2, id="tuples")])
+def test_what_is_shared_is_bounded_by_its_size_written_out(leaves: int) -> None:
+    """Few levels that would print as billions of values are refused: readers write values out."""
+    inner: object = tuple(range(1000))
+    for _ in range(leaves):
+        inner = [inner] * 1000 if leaves == 3 else (inner,) * 10_000
+    with pytest.raises(InputError, match="writes out to more than"):
+        load_plain(pickle.dumps(inner), name="dump_0")
 
 
 def test_shared_lists_cost_linear_time() -> None:

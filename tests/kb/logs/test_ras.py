@@ -136,6 +136,12 @@ def test_a_damaged_report_gives_no_facts(text: str) -> None:
     assert (reading.culprits, reading.facts) == ((), ())
 
 
+def test_numbers_of_thousands_of_digits_are_no_ranks() -> None:
+    """A line with one is passed over."""
+    text = DEAD + f"\n  Rank {'9' * 5000} has launched up to operation {'9' * 5000}\n"
+    assert read_ras(text) == read_ras(DEAD)
+
+
 def test_reports_are_told_from_other_text() -> None:
     """A log that mentions NCCL's version is no report."""
     assert looks_like_ras(DEAD)

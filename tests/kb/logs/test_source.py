@@ -8,12 +8,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
 from kb.errors import InputError
 from kb.logs import LogReader
 from kb.logs.source import from_bytes
+from kb.types import LogReading, Unread
 
 LOG = (
     "第 3 轮训练时卡住了，请问是什么原因\n"
@@ -104,12 +106,41 @@ def test_folder_without_rights(reader: LogReader, tmp_path: Path) -> None:
 
 
 def test_a_folder_passes_over_what_is_no_log(reader: LogReader, tmp_path: Path) -> None:
-    """Binaries beside the logs do no harm; named by themselves they are refused."""
+    """Binaries beside the logs do no harm, nor do they need to be told."""
     (tmp_path / "rank_1.log").write_text(LOG, encoding="utf-8")
     (tmp_path / "model.bin").write_bytes(BINARIES["elf"])
-    assert reader.read_paths([tmp_path]).incident.ranks_reporting == (1,)
-    with pytest.raises(InputError, match="a program"):
-        reader.read_paths([tmp_path / "rank_1.log", tmp_path / "model.bin"])
+    incident = reader.read_paths([tmp_path]).incident
+    assert (incident.ranks_reporting, incident.unread) == ((1,), ())
+
+
+def test_a_named_file_that_is_no_log_is_told_and_the_rest_is_read(
+    reader: LogReader, tmp_path: Path
+) -> None:
+    """Of several files the answer names those it does without; only when all are so it fails."""
+    log, program, empty = (tmp_path / name for name in ("rank_1.log", "model.bin", "rank_2.log"))
+    log.write_text(LOG, encoding="utf-8")
+    program.write_bytes(BINARIES["elf"])
+    empty.write_bytes(b"")
+    incident = reader.read_paths([empty, log, program]).incident
+    assert incident.ranks_reporting == (1,)
+    assert incident.unread == (
+        Unread(file="rank_2.log", reason="is empty"),
+        Unread(file="model.bin", reason="is a program, not a log"),
+    )
+    with pytest.raises(InputError, match=r"rank_2\.log is empty"):
+        reader.read_paths([empty, program])
+    assert len(reader.read_paths([empty, program], alone=False).incident.unread) == 2
+
+
+def test_names_that_are_no_text_can_be_written(reader: LogReader, tmp_path: Path) -> None:
+    """File names are bytes; what is read off them goes into JSON and a database all the same."""
+    named = [tmp_path / os.fsdecode(name) for name in (b"rank_1\xff.log", b"empty\xfe.log")]
+    named[0].write_text(LOG, encoding="utf-8")
+    named[1].write_bytes(b"")
+    reading = reader.read_paths(named)
+    assert {event.file for event in reading.events} == {"rank_1\ufffd.log"}
+    assert [unread.file for unread in reading.incident.unread] == ["empty\ufffd.log"]
+    assert msgspec.json.decode(msgspec.json.encode(reading), type=LogReading) == reading
 
 
 def test_a_long_line_is_cut_not_refused(reader: LogReader) -> None:

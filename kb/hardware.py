@@ -1,0 +1,31 @@
+"""One name for each piece of hardware, however people write it (data/hardware.yaml)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from kb.knowledge import read_yaml
+from kb.settings import shipped_data
+
+_MAKER = re.compile(r"^(?:nvidia|geforce|tesla|(?:amd[\s_-]+)?instinct|huawei)[\s_-]+")
+_FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|nvl|\d+ ?gi?b?)(?=$|[\s_-])")
+_JOINTS = re.compile(r"[\s_-]+")
+
+
+def hardware_id(name: str) -> str:
+    """The tag `name` stands for; an unknown name in lower case with dashes."""
+    plain = name.strip().lower()
+    while (shorter := _MAKER.sub("", _FORM.sub("", plain))) != plain:
+        plain = shorter
+    return _ids().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
+
+
+@cache
+def _ids() -> dict[str, str]:
+    names = read_yaml(shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]])
+    return {
+        _JOINTS.sub("", spelling.lower()): identifier
+        for identifier, others in names.items()
+        for spelling in (identifier, *others)
+    }
