@@ -354,7 +354,12 @@ def _progress(shown: Shown) -> None:
     if rows:
         with st.container(border=True):
             show(markup.heading(words("heading.ranks"), level=3))
-            st.vega_lite_chart(spec=charts.progress_chart(rows, words), key="tk_progress")
+            _chart(charts.progress_chart(rows, words))
+
+
+def _chart(spec: charts.Spec) -> None:
+    """A chart that has its place before it is drawn: what stands below it never moves."""
+    st.vega_lite_chart(spec=spec, height=spec["height"])
 
 
 def _timeline(shown: Shown) -> None:
@@ -365,7 +370,7 @@ def _timeline(shown: Shown) -> None:
     points = charts.moments(shown.reading.events)
     if len(points) > 1:
         show(markup.heading(words("heading.timeline")))
-        st.vega_lite_chart(spec=charts.timeline_chart(points, words), key="tk_timeline")
+        _chart(charts.timeline_chart(points, words))
     if shown.view.timeline or table is not None:
         with st.expander(words("page.tables")):
             show(listed(shown.view.timeline))

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 from markupsafe import Markup
 
 from app.labels import Words
 from app.listing import entry_rows, shown_sections, source_links
 from app.quoting import plain
-from app.web import cards, filters, markup
+from app.web import cards, filters, markup, press
 from app.web.asked import LANGUAGES, Asked
 from app.web.markup import html
-from app.web.parts import parameter, service, tell, words
-from kb.errors import KBError, NotFoundError
+from app.web.parts import parameter, service, words
+from app.web.press import Notice
+from kb.errors import NotFoundError
 from kb.types import Entry
 
 NAME = "cases"
 ENTRIES = 25  # a page
-DELETED = "entry_deleted"  # this session deleted an entry just now
+DELETE = "delete_entry"  # the button on the page of an entry
 
 
 def page() -> None:
@@ -39,8 +42,7 @@ def page() -> None:
 
 def _list(spoken: Words) -> None:
     markup.show(markup.heading(spoken("page.cases"), level=1))
-    if st.session_state.pop(DELETED, False):
-        markup.show(html('<p class="tk-note tk-good">{text}</p>', text=spoken("page.deleted")))
+    press.told(DELETE, spoken)
     asked = filters.take(NAME)
     st.session_state[filters.key(NAME, "q")] = ""
     counts = service().store.facets(asked.filters)
@@ -127,20 +129,19 @@ def show_entry(entry: Entry, spoken: Words) -> None:
 
 
 def _offer_deletion(identifier: str, spoken: Words) -> None:
-    from app.contribute import delete
-
     with st.popover(spoken("page.delete")):
         markup.show(html("<p>{text}</p>", text=spoken("page.delete_help")))
-        if not st.button(spoken("page.delete_now"), key="delete_entry"):
-            return
-        try:
-            delete(service(), identifier)
-        except KBError as error:
-            tell(error, spoken)
-            return
-    st.session_state[DELETED] = True
+        act = partial(_delete, identifier)
+        press.button(spoken("page.delete_now"), act, key=DELETE, words=spoken)
+
+
+def _delete(identifier: str) -> Notice:
+    """Delete the entry and leave its page; the list says so."""
+    from app.contribute import delete
+
+    delete(service(), identifier)
     st.query_params.pop("id", None)
-    st.rerun()
+    return Notice(tone="good", label="page.deleted")
 
 
 def _badges(entry: Entry, spoken: Words) -> Markup:

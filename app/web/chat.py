@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import streamlit as st
 from markupsafe import Markup
 
 from app.labels import Words
 from app.quoting import md_text, plain
-from app.web import cards, markup, outcome, said
+from app.web import cards, markup, outcome, press, said
 from app.web.markup import html
 from app.web.parts import LANG, chat, language, parameter, service, tell, words
 from kb.chat.conversations import by_link
@@ -19,7 +19,8 @@ from kb.errors import KBError, NotFoundError
 from kb.types import Language
 
 CONVERSATION = "c"  # its id in the address
-PENDING = "chat_pending"  # what a button says in the person's place
+INPUT = "chat_input"
+MESSAGE = "chat_message"  # wished for: a text and files to be answered
 SPOKE = "chat_spoke"  # language of the interface at the last message
 JUDGED = "chat_judged"  # conversations whose last verdict was judged in this visit
 ACTUAL = "chat_actual"  # the cause chosen in its place
@@ -43,12 +44,11 @@ def page() -> None:
         _welcome(spoken)
     else:
         _turns(known, spoken)
-    typed = st.chat_input(spoken("page.chat_hint"), key="chat_input", accept_file="multiple")
-    pressed = st.session_state.pop(PENDING, None)
-    if pressed is not None:
-        _send(pressed, known, spoken)
-    elif typed is not None:
-        _take(typed, known, spoken)
+    st.chat_input(spoken("page.chat_hint"), key=INPUT, accept_file="multiple", on_submit=_typed)
+    with press.fulfil(MESSAGE) as message:
+        reply = _answer(message, known, spoken)
+    if reply is not None:
+        _go_on(reply)
 
 
 def _leave() -> None:
@@ -137,58 +137,66 @@ def _button(label: str, message: str, *, key: str) -> None:
 
 
 def _press(message: str) -> None:
-    st.session_state[PENDING] = message
+    press.wish(MESSAGE, (message, []))
+
+
+def _typed() -> None:
+    typed = st.session_state[INPUT]
+    press.wish(MESSAGE, (typed.text, typed.files))
 
 
 # --- the next message --------------------------------------------------------------------------
 
 
-def _take(typed: Any, known: Conversation | None, spoken: Words) -> None:  # noqa: ANN401 - st.ChatInputValue
-    """A message with or without files."""
-    if typed.files:
-        _read(typed.text, [(file.name, file) for file in typed.files], known, spoken)
-    elif typed.text.strip():
-        _send(typed.text, known, spoken)
+def _answer(message: press.Wish, known: Conversation | None, spoken: Words) -> Reply | None:
+    """The answer to a message with or without files; None where there is none."""
+    text, files = message.value or ("", [])
+    if files:
+        return _read(text, [(file.name, file) for file in files], known, spoken)
+    if not text.strip():
+        return None
+    return _send(text, message, known, spoken)
 
 
 def _read(
     text: str, uploads: Sequence[outcome.Upload], known: Conversation | None, spoken: Words
-) -> None:
+) -> Reply | None:
     """Files, with the words written beside them, as one incident."""
     try:
         with st.spinner(spoken("page.reading")):
             found = outcome.read(service(), text=text, uploads=uploads, language=language())
-            reply = chat().begin(
+            return chat().begin(
                 found.reading,
                 conversation=known.id if known else "",
                 language=wanted(text, known),
             )
     except KBError as error:
         tell(error)
-        return
-    _go_on(reply)
+        return None
 
 
-def _send(message: str, known: Conversation | None, spoken: Words) -> None:
+def _send(
+    text: str, message: press.Wish, known: Conversation | None, spoken: Words
+) -> Reply | None:
     """Say something and show the answer as it comes; the kept turn is drawn after it."""
-    _asked(message, spoken)
+    _asked(text, spoken)
     reply: Reply | None = None
     with st.chat_message("assistant"):
         try:
             items = chat().stream(
-                message, conversation=known.id if known else "", language=wanted(message, known)
+                text, conversation=known.id if known else "", language=wanted(text, known)
             )
             with st.spinner(spoken("page.thinking")):
                 for item in items:
+                    if known is not None:
+                        message.value = None  # its turn is kept: asked again it would be two
                     if isinstance(item, Statement):
                         _statement(item)
                     else:
                         reply = item
         except KBError as error:
             tell(error)
-            return
-    if reply is not None:
-        _go_on(reply)
+    return reply
 
 
 def _statement(statement: Statement) -> None:
@@ -239,7 +247,7 @@ def _feedback(known: Conversation, spoken: Words) -> None:
             spoken("page.right"),
             key="chat_right",
             on_click=_judge,
-            args=("right", cause, known.id),
+            args=("right", cause, known.id, judged),
         )
         with st.popover(spoken("page.wrong")):
             causes = service().knowledge.cause_by_id
@@ -255,14 +263,16 @@ def _feedback(known: Conversation, spoken: Words) -> None:
                 spoken("page.send"),
                 key="chat_wrong",
                 on_click=_judge,
-                args=("wrong", cause, known.id),
+                args=("wrong", cause, known.id, judged),
             )
 
 
-def _judge(verdict: Literal["right", "wrong"], cause: str, conversation: str) -> None:
+def _judge(
+    verdict: Literal["right", "wrong"], cause: str, conversation: str, judged: set[str]
+) -> None:
     from app.contribute import Feedback, add_feedback
 
     actual = str(st.session_state.get(ACTUAL) or "") if verdict == "wrong" else ""
     judgement = Feedback(verdict=verdict, cause=cause, actual=actual, diagnosis=conversation)
     add_feedback(service(), judgement, source="web")
-    st.session_state.setdefault(JUDGED, set()).add(conversation)
+    judged.add(conversation)

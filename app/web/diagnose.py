@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from app.labels import Words
 from app.present import present
-from app.web import markup, share
+from app.web import markup, press, share, style
 from app.web.answer import Shown, show_answer
 from app.web.markup import html, show
 from app.web.outcome import MIB, Outcome, curl, from_kept, read
 from app.web.parts import language, parameter, service, tell, words
 from kb.errors import KBError
 
-PASTE, TORCH, FILES, OUTCOME, RUN = "paste", "torch", "files", "outcome", "run_example"
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+PASTE, TORCH, FILES, OUTCOME = "paste", "torch", "files", "outcome"
+RUN = "diagnose"  # wished for: what is to be diagnosed
 EXAMPLES = {  # files of data/examples with their labels
     "rank-out-of-memory.log": "page.example_memory",
     "rank-behind.log": "page.example_behind",
@@ -28,8 +34,9 @@ EXAMPLES = {  # files of data/examples with their labels
 def page() -> None:
     """Show the page."""
     spoken = words()
-    if st.session_state.pop(RUN, False):
-        _run(spoken)
+    with press.fulfil(RUN) as asked:
+        if asked.value is not None:
+            _run(*asked.value, words=spoken)
     outcome = _current(spoken)
     _input(spoken, folded=outcome is not None)
     if outcome is not None:
@@ -50,14 +57,8 @@ def _current(words: Words) -> Outcome | None:
     except KBError as error:
         tell(error, words)
         return None
-    _hold(outcome)
-    return outcome
-
-
-def _hold(outcome: Outcome) -> None:
-    """Make this the session's outcome; what was added for another one is forgotten."""
     st.session_state[OUTCOME] = outcome
-    st.session_state.pop(share.ADDED, None)
+    return outcome
 
 
 # --- input -------------------------------------------------------------------------------------
@@ -74,6 +75,8 @@ def _input(words: Words, *, folded: bool) -> None:
 
 
 def _form(words: Words) -> None:
+    limit = service().settings.max_body // MIB
+    style.say(upload=words("page.upload"), limit=words("page.upload_limit", size=limit))
     with st.form("diagnose", border=False):
         st.text_area(
             words("page.paste"), key=PASTE, height=240, placeholder=words("page.paste_hint")
@@ -98,14 +101,16 @@ def _form(words: Words) -> None:
                 on_click=partial(_use_example, name),
                 type="tertiary",
             )
-    with st.expander(words("page.large", size=service().settings.max_body // MIB)):
+    with st.expander(words("page.large", size=limit)):
         show(html("<p>{text}</p>", text=words("page.large_help")))
         st.code(curl(service().settings), language=None, wrap_lines=True)
 
 
 def _ask() -> None:
-    """Have this very run diagnose, before it lays out the page."""
-    st.session_state[RUN] = True
+    """Have what stands in the form diagnosed before the page is laid out."""
+    given = st.session_state
+    text, torch = str(given.get(PASTE) or ""), str(given.get(TORCH) or "").strip()
+    press.wish(RUN, (text, given.get(FILES) or [], torch))
 
 
 def _use_example(name: str) -> None:
@@ -115,10 +120,8 @@ def _use_example(name: str) -> None:
     _ask()
 
 
-def _run(words: Words) -> None:
+def _run(text: str, files: Sequence[UploadedFile], torch: str, *, words: Words) -> None:
     """Diagnose what was given; what is wrong with it is said above the form."""
-    text = str(st.session_state.get(PASTE) or "")
-    files = st.session_state.get(FILES) or []
     if not text.strip() and not files:
         show(html('<p class="tk-note tk-possible">{text}</p>', text=words("page.nothing")))
         return
@@ -128,13 +131,13 @@ def _run(words: Words) -> None:
                 service(),
                 text=text,
                 uploads=[(file.name, file) for file in files],
-                torch=str(st.session_state.get(TORCH) or "").strip(),
+                torch=torch,
                 language=language(),
             )
     except KBError as error:
         tell(error, words)
         return
-    _hold(outcome)
+    st.session_state[OUTCOME] = outcome
     if "d" in st.query_params:
         del st.query_params["d"]
 

@@ -163,7 +163,7 @@ def bar_chart(bars: Sequence[Bar], title: str) -> Any:  # noqa: ANN401 - altair.
             "count:Q",
             title=title,
             scale=alt.Scale(domain=[0, room], nice=False),
-            axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d"),
+            axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d", labelBound=True),
         ),
         tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("count:Q", title=title)],
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 import structlog
 
-from app.web import markup, style
+from app.web import markup, press, style
 from app.web.pages import PAGES, page
-from app.web.parts import language, set_language, tell, words
+from app.web.parts import language, name_language, set_language, tell, words
 from kb.errors import KBError
 from kb.types import Language
 
@@ -23,10 +23,12 @@ def main() -> None:
         spoken = words()
         chosen = st.navigation([page(path, spoken) for path in PAGES], position="top")
         _top()
+        name_language()
         try:
             chosen.run()
         except KBError as error:
             tell(error, spoken)
+        press.forget_told()
     except KBError as error:
         tell(error)  # not even the knowledge base opens
     except Exception as error:  # noqa: BLE001 - the outermost call of this face

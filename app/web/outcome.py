@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from app.quoting import plain
-from app.received import save, without_folder
+from app.received import save
 from app.web.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
 from kb.errors import InputError
 from kb.logs.flight_read import looks_like_dump
@@ -39,7 +39,8 @@ class Outcome:
     """A diagnosis as the session holds it.
 
     `pasted` is the text as it came and is shown to nobody else; `answers` fills up as languages
-    are asked for; `windows` are redacted. `kept` is there once it has a link.
+    are asked for; `windows` are redacted. `kept` is there once it has a link, `added` is the id of
+    the incident it was written down as.
     """
 
     reading: LogReading
@@ -49,6 +50,7 @@ class Outcome:
     windows: tuple[Window, ...] = ()
     answers: dict[Language, Diagnosis] = field(default_factory=dict)
     kept: Kept | None = None
+    added: str = ""
 
     def answer(self, service: Service, language: Language) -> Diagnosis:
         """The diagnosis in a language; a kept one as it was given then."""
@@ -96,7 +98,6 @@ def read(
         dumps.mkdir()
         paths = _put(text, uploads, logs, dumps)
         reading = service.read_paths(paths, dumps=[dumps] if any(dumps.iterdir()) else [])
-        reading = without_folder(reading, logs)
         several = len(paths) > 1
         lines = {path.name if several else "": _file_lines(path) for path in paths}
         names = tuple(plain(name) for name, _ in uploads)

@@ -79,6 +79,12 @@ def set_language(chosen: Language) -> None:
     st.query_params[LANG] = chosen
 
 
+def name_language() -> None:
+    """Name the language chosen in the address again: the menu's links have dropped it."""
+    if LANGUAGE in st.session_state and LANG not in st.query_params:
+        st.query_params[LANG] = language()
+
+
 def href(page: str = "", **params: str) -> str:
     """The address of a page of ours relative to any other: ``./cases?lang=en&id=...``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 import msgspec
@@ -10,15 +11,19 @@ import streamlit as st
 
 from app.labels import Words
 from app.view import View
+from app.web import press
 from app.web.markup import html, show
 from app.web.outcome import Outcome
 from app.web.pages import page
-from app.web.parts import chat, href, service, tell
-from kb.errors import KBError
-from kb.types import Diagnosis
+from app.web.parts import chat, href, service
+from app.web.press import Notice
+from kb.types import Diagnosis, Language
 
-ADDED = "added_entry"  # id of the incident this session wrote down
 NAME = "pasted.log"
+TALK = "talk_about"  # wished for: the conversation to go to
+SAID, ACTUAL, COMMENT = "feedback_said", "feedback_actual", "feedback_comment"  # fields
+CAUSE, FIX, SOURCE = "resolve_cause", "resolve_fix", "resolve_url"
+VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
 MAX_COMMENT = 2000  # characters
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -26,10 +31,15 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 def actions(outcome: Outcome, diagnosis: Diagnosis, view: View, words: Words) -> None:
     """The row of things to do with this answer."""
     with st.container(horizontal=True, key="tk_actions"):
-        if st.button(words("page.talk"), key="talk"):
-            _talk(outcome, words)
-        if st.button(words("page.keep"), key="keep", disabled=outcome.kept is not None):
-            _keep(outcome)
+        talk = partial(_talk, outcome, words.language)
+        press.button(words("page.talk"), talk, key="talk", words=words)
+        with press.fulfil(TALK) as begun:
+            if begun.value is not None:
+                target, begun.value = begun.value, None
+                st.switch_page(page("chat", words), query_params={"c": target})
+        kept = outcome.kept is not None
+        keep = partial(_keep, outcome)
+        press.button(words("page.keep"), keep, key="keep", words=words, disabled=kept)
         st.download_button(
             words("page.markdown"),
             data=_markdown(view, words),
@@ -58,19 +68,18 @@ def _markdown(view: View, words: Words) -> str:
     return render_markdown(view, words)
 
 
-def _talk(outcome: Outcome, words: Words) -> None:
-    """Begin a conversation about this incident and go there."""
-    reply = chat().begin(outcome.reading, language=words.language)
-    st.switch_page(page("chat", words), query_params={"c": reply.conversation})
+def _talk(outcome: Outcome, language: Language) -> None:
+    """Begin a conversation about this incident; the page then goes there."""
+    press.wish(TALK, chat().begin(outcome.reading, language=language).conversation)
 
 
 def _keep(outcome: Outcome) -> None:
     """Keep the diagnosis and put its id into the address, where it can be copied from."""
     from kb.kept import keep
 
-    outcome.kept = keep(service(), outcome.reading, torch=outcome.torch or None)
+    if outcome.kept is None:
+        outcome.kept = keep(service(), outcome.reading, torch=outcome.torch or None)
     st.query_params["d"] = outcome.kept.id
-    st.rerun()
 
 
 def _link(identifier: str, words: Words) -> None:
@@ -95,28 +104,26 @@ def feedback(outcome: Outcome, diagnosis: Diagnosis, words: Words) -> None:
     if not diagnosis.causes:
         return
     with st.expander(words("page.feedback")), st.form("feedback", border=False):
-        right = words("page.right")
-        said = st.radio(
+        st.radio(
             words("page.feedback"),
-            [right, words("page.wrong")],
+            list(VERDICTS),
+            format_func=lambda verdict: words(VERDICTS[verdict]),
             index=None,
             horizontal=True,
             label_visibility="collapsed",
+            key=SAID,
         )
-        actual = _cause_choice(words, "page.actual", key="feedback_actual")
-        comment = st.text_input(words("page.comment"), max_chars=MAX_COMMENT)
-        if st.form_submit_button(words("page.send")):
-            if said is None:
-                show(html('<p class="tk-note tk-possible">{t}</p>', t=words("page.say_which")))
-            else:
-                _send(outcome, diagnosis, verdict=said == right, actual=actual, comment=comment)
-                show(html('<p class="tk-note tk-good">{t}</p>', t=words("page.thanks")))
+        _cause_choice(words, "page.actual", key=ACTUAL)
+        st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
+        send = partial(_send, outcome, diagnosis.causes[0].id)
+        submit = st.form_submit_button
+        press.button(words("page.send"), send, key="feedback_send", words=words, make=submit)
 
 
-def _cause_choice(words: Words, label: str, *, key: str) -> str:
-    """A cause out of all there are, or an empty string."""
+def _cause_choice(words: Words, label: str, *, key: str) -> None:
+    """A cause out of all there are."""
     causes = service().knowledge.cause_by_id
-    chosen = st.selectbox(
+    st.selectbox(
         words(label),
         list(causes),
         index=None,
@@ -124,25 +131,28 @@ def _cause_choice(words: Words, label: str, *, key: str) -> str:
         placeholder=words("page.choose"),
         key=key,
     )
-    return chosen or ""
 
 
-def _send(
-    outcome: Outcome, diagnosis: Diagnosis, *, verdict: bool, actual: str, comment: str
-) -> None:
+def _given(key: str) -> str:
+    """What stands in a field of a form, without the space around it."""
+    return str(st.session_state.get(key) or "").strip()
+
+
+def _send(outcome: Outcome, cause: str) -> Notice:
     from app.contribute import Feedback, add_feedback
 
-    add_feedback(
-        service(),
-        Feedback(
-            verdict="right" if verdict else "wrong",
-            cause=diagnosis.causes[0].id,
-            actual=actual,
-            comment=comment,
-            diagnosis=outcome.kept.id if outcome.kept else "",
-        ),
-        source="web",
+    verdict = st.session_state.get(SAID)
+    if verdict is None:
+        return Notice(tone="possible", label="page.say_which")
+    judgement = Feedback(
+        verdict=verdict,
+        cause=cause,
+        actual=_given(ACTUAL),
+        comment=_given(COMMENT),
+        diagnosis=outcome.kept.id if outcome.kept else "",
     )
+    add_feedback(service(), judgement, source="web")
+    return Notice(tone="good", label="page.thanks")
 
 
 # --- write it down -----------------------------------------------------------------------------
@@ -152,47 +162,39 @@ def record(outcome: Outcome, words: Words) -> None:
     """Add the log as an incident, and later its cause and fix."""
     with st.expander(words("page.record")):
         show(html("<p>{text}</p>", text=words("page.record_help")))
-        entry = st.session_state.get(ADDED)
-        if entry is None:
-            if st.button(words("page.add"), key="add"):
-                _add(outcome)
+        if not outcome.added:
+            press.button(words("page.add"), partial(_add, outcome), key="add", words=words)
             return
-        show(
-            html(
-                '<p class="tk-note tk-good">{text} {link}</p>',
-                text=words("page.added"),
-                link=html(
-                    '<a href="{u}" target="_blank">{id}</a>', u=href("cases", id=entry), id=entry
-                ),
-            )
+        link = html(
+            '<a href="{url}" target="_blank">{id}</a>',
+            url=href("cases", id=outcome.added),
+            id=outcome.added,
         )
-        _resolve(entry, words)
+        text = words("page.added")
+        show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
+        with st.form("resolve", border=False):
+            _cause_choice(words, "row.cause", key=CAUSE)
+            st.text_area(words("page.fix"), key=FIX, max_chars=MAX_COMMENT)
+            st.text_input(words("page.source_url"), key=SOURCE)
+            settle = partial(_resolve, outcome.added)
+            submit = st.form_submit_button
+            press.button(
+                words("page.resolve"), settle, key="resolve_send", words=words, make=submit
+            )
 
 
 def _add(outcome: Outcome) -> None:
     from app.contribute import add_text
 
-    report = add_text(service(), outcome.text(), name=NAME)
-    st.session_state[ADDED] = report.entries[0]
-    st.rerun()
+    outcome.added = add_text(service(), outcome.text(), name=NAME).entries[0]
 
 
-def _resolve(entry: str, words: Words) -> None:
-    """Cause and fix of the incident, once they are known."""
+def _resolve(entry: str) -> Notice:
+    """Write down cause and fix of the incident, once they are known."""
     from app.contribute import Resolution, resolve
 
-    with st.form("resolve", border=False):
-        cause = _cause_choice(words, "row.cause", key="resolve_cause")
-        fix = st.text_area(words("page.fix"), key="resolve_fix", max_chars=MAX_COMMENT)
-        url = st.text_input(words("page.source_url"), key="resolve_url")
-        if not st.form_submit_button(words("page.resolve")):
-            return
-        if not cause or not fix.strip():
-            show(html('<p class="tk-note tk-possible">{t}</p>', t=words("page.say_both")))
-            return
-        try:
-            resolve(service(), entry, Resolution(cause=cause, fix=fix.strip(), url=url.strip()))
-        except KBError as error:
-            tell(error, words)
-            return
-        show(html('<p class="tk-note tk-good">{t}</p>', t=words("page.resolved")))
+    cause, fix = _given(CAUSE), _given(FIX)
+    if not cause or not fix:
+        return Notice(tone="possible", label="page.say_both")
+    resolve(service(), entry, Resolution(cause=cause, fix=fix, url=_given(SOURCE)))
+    return Notice(tone="good", label="page.resolved")

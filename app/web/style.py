@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,14 @@ def sheet() -> str:
 def apply() -> None:
     """Put the style sheet on the page."""
     st.html(f"<style>{sheet()}</style>")
+
+
+def say(**words: str) -> None:
+    """Put words into the style sheet, for what Streamlit says in English only: ``var(--name)``."""
+    quoted = "".join(
+        f"--{name}:{json.dumps(text, ensure_ascii=False)};" for name, text in words.items()
+    )
+    st.html(f"<style>:root{{{quoted}}}</style>")
 
 
 def icon() -> str:

@@ -77,3 +77,4 @@ def test_a_choice_is_kept(visit: OpenPage) -> None:
     for number, title in ((2, "搜索"), (4, "根因"), (5, "准确度")):
         here.go(number)
         expect(here.page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(here.page).to_have_url(re.compile("lang=zh"))

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 START = "from app.cli import main; main()"
-PRESSES = 3  # of one button
-PRESS_MS = 10_000  # until what it leads to is there
 START_S = 120
 STOP_S = 30
 POLL_S = 0.1  # between two looks at what the servers say
@@ -167,22 +165,6 @@ class Visit:
         self.page.locator(".st-key-run button").click()
         self.verdict.wait_for()
         self.settle()
-
-    def press(self, button: Any, shown: Any) -> None:
-        """Press a button until what it leads to is there, as a person would.
-
-        A chart that is drawn late moves what stands below it, and the pointer then hits nothing.
-        """
-        from playwright.sync_api import TimeoutError as LateError
-
-        for _ in range(PRESSES):
-            button.click()
-            try:
-                shown.wait_for(timeout=PRESS_MS)
-            except LateError:
-                continue
-            return
-        shown.wait_for(timeout=PRESS_MS)
 
     def say(self, message: str) -> Any:
         """Say something in the chat; gives the finished reply's message."""

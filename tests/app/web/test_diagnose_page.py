@@ -315,12 +315,12 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     page = diagnose(LOG)
     words = words_of(page, "en")
     before = len(read_feedback(service))
-    page.button(key="FormSubmitter:feedback-Send").click().run()
+    page.button(key="feedback_send").click().run()
     assert words("page.say_which") in text_of(page)
     assert len(read_feedback(service)) == before
     page.radio[0].set_value(words("page.wrong"))
     page.selectbox(key="feedback_actual").set_value("memory-pressure")
-    page.button(key="FormSubmitter:feedback-Send").click().run()
+    page.button(key="feedback_send").click().run()
     assert words("page.thanks") in text_of(page)
     last = read_feedback(service)[-1]
     assert (last.feedback.verdict, last.feedback.actual, last.source) == (
@@ -336,28 +336,20 @@ def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
     page = diagnose("token hf_abcdefghijklmnopqrstuvwxyz012345\n" + LOG)
     words = words_of(page, "en")
     page.button(key="add").click().run()
-    entry_id = page.session_state["added_entry"]
+    entry_id = page.session_state[OUTCOME].added
     entry = service.entry(entry_id)
     assert entry.kind == "incident"
     assert "hf_abc" not in str(entry)
-    page.button(key=submit(page, "resolve")).click().run()
+    page.button(key="resolve_send").click().run()
     assert words("page.say_both") in text_of(page)
     page.selectbox(key="resolve_cause").set_value("rank-crash")
     page.text_area(key="resolve_fix").input("Halved the micro batch of rank zebrafish")
-    page.button(key=submit(page, "resolve")).click().run()
+    page.button(key="resolve_send").click().run()
     assert words("page.resolved") in text_of(page)
     resolved = service.entry(entry_id)
     assert (resolved.status, resolved.causes[0].id) == ("confirmed", "rank-crash")
     found = service.search("micro batch of rank zebrafish")
     assert entry_id in {hit.entry_id for hit in found.hits}
-
-
-def submit(page: AppTest, form: str) -> str:
-    """The key of a form's button."""
-    (key,) = [
-        box.key for box in page.button if box.key and box.key.startswith(f"FormSubmitter:{form}-")
-    ]
-    return str(key)
 
 
 def test_downloads_are_the_answer(service: Service) -> None:

@@ -1,0 +1,105 @@
+"""What a press of a button sets off, done whatever the page is drawing at that moment.
+
+Streamlit ends a run at the next event, and a press is forgotten with the run it began unless that
+had come to its button. What a button calls back is called before anything is drawn. Even then the
+session's state is no place for a result: to touch it ends a run that is to be ended, so results
+stand in a plain dictionary, or in a value the session holds anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import RerunException
+
+from app.labels import Words
+from app.web.markup import html, show
+from app.web.parts import tell
+from kb.errors import KBError
+
+SAID, WISHES = "press_said", "press_wishes"  # the dictionaries, in the session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A sentence said beside the button: its tone (see `markup.badge`) and its label."""
+
+    tone: str
+    label: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Wish:
+    """What was asked for, None where nothing was; set to None once it must not be done again."""
+
+    value: Any
+
+
+Act = Callable[[], Notice | None]
+
+
+def button(
+    label: str,
+    act: Act,
+    *,
+    key: str,
+    words: Words,
+    make: Callable[..., object] = st.button,
+    **options: Any,  # noqa: ANN401 - those of `make`
+) -> None:
+    """A button, or a form's, that calls `act`; what that says or fails with stands beside it."""
+    make(label, key=key, on_click=_do, args=(_held(SAID), key, act), **options)
+    told(key, words)
+
+
+def _do(said: dict[str, Any], key: str, act: Act) -> None:
+    said.pop(key, None)
+    try:
+        notice = act()
+    except KBError as error:
+        said[key] = error
+    else:
+        if notice is not None:
+            said[key] = notice
+
+
+def told(key: str, words: Words) -> None:
+    """Show what the last press of that button said; nothing where there is nothing to say."""
+    said = _held(SAID).get(key)
+    if isinstance(said, KBError):
+        tell(said, words)
+    elif said is not None:
+        text = words(said.label)
+        show(html('<p class="tk-note tk-{tone}">{text}</p>', tone=said.tone, text=text))
+
+
+def forget_told() -> None:
+    """At the end of a run everything said has been seen; a run cut short does not come here."""
+    _held(SAID).clear()
+
+
+def wish(name: str, value: object) -> None:
+    """Have `fulfil` of this name do something in this run, or the next one that gets so far."""
+    _held(WISHES)[name] = value
+
+
+@contextlib.contextmanager
+def fulfil(name: str) -> Iterator[Wish]:
+    """Take what is wished for; where the next event ends the run first, that run finds it again."""
+    wishes = _held(WISHES)
+    wished = Wish(value=wishes.pop(name, None))
+    try:
+        yield wished
+    except RerunException:
+        if wished.value is not None:
+            wishes.setdefault(name, wished.value)
+        raise
+
+
+def _held(name: str) -> dict[str, Any]:
+    held: dict[str, Any] = st.session_state.setdefault(name, {})
+    return held
