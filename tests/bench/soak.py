@@ -18,6 +18,7 @@ import time
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from tests.bench.bench_diagnose import percentile
 from tests.bench.served import Served, served
@@ -93,14 +94,19 @@ def soak(rate: float, minutes: int, out: Path) -> None:
                 done += 1
                 last, now[0] = now[0], Minute()
                 used = server.cpu_s()
-                line = sample(done, last, server, used - cpu_s)
+                write(file, sample(done, last, server, used - cpu_s))
                 cpu_s = used
-                file.write(json.dumps(line) + "\n")
-                file.flush()
         for _ in senders:
             due.put(None)
         for sender in senders:
             sender.join()
+        write(file, sample(done + 1, now[0], server, server.cpu_s() - cpu_s))
+
+
+def write(file: TextIO, line: dict[str, float]) -> None:
+    """Add one line that is there even if the run is cut off after it."""
+    file.write(json.dumps(line) + "\n")
+    file.flush()
 
 
 if __name__ == "__main__":
