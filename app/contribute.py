@@ -18,6 +18,7 @@ from kb.text import detect_language
 from kb.types import Bilingual, Cause, CauseClaim, Entry, Fix, Section
 
 if TYPE_CHECKING:
+    from ingest.pipeline import Ingestor
     from ingest.types import Report
     from kb.service import Service
 
@@ -29,6 +30,7 @@ __all__ = [
     "add_files",
     "add_text",
     "delete",
+    "get_ready",
     "read_feedback",
     "resolve",
 ]
@@ -59,14 +61,22 @@ def add_files(service: Service, paths: Sequence[Path]) -> Report:
     Raises:
         InputError: none of them could be taken; the message has the first reason.
     """
-    from ingest.pipeline import Ingestor
-
-    ingestor = Ingestor(_UploadSink(service), service.reader, redact, data=service.settings.data)
-    report = ingestor.ingest_paths(paths)
+    report = _ingestor(service).ingest_paths(paths)
     if report.refused and not report.entries:
         name, reason = Path(report.refused[0].path).name, report.refused[0].reason
         raise InputError(f"{name}: {reason}", todo="see what can be added in the README")
     return report
+
+
+def _ingestor(service: Service) -> Ingestor:
+    from ingest.pipeline import Ingestor
+
+    return Ingestor(_UploadSink(service), service.reader, redact, data=service.settings.data)
+
+
+def get_ready(service: Service) -> None:
+    """Load what the first addition would load: half a second that nobody need wait for then."""
+    _ingestor(service)
 
 
 def add_text(service: Service, text: str, *, name: str) -> Report:

@@ -49,7 +49,7 @@ class StoredFeedback:
 
 
 def add_feedback(service: Service, feedback: Feedback, *, source: str) -> StoredFeedback:
-    """Keep feedback; on return it is on the disk. `source` is ``api``, ``web`` or ``slack``.
+    """Keep feedback; on return it is on the disk. `source` is the face it came through.
 
     Raises:
         InputError: a cause is not known.

@@ -15,7 +15,7 @@ class Words:
         self._labels = labels
         self.language: Language = language
 
-    def __call__(self, name: str, **values: object) -> str:
+    def __call__(self, name: str, /, **values: object) -> str:
         """The label called `name`, its braces filled with `values`.
 
         Raises:
@@ -26,6 +26,10 @@ class Words:
             raise DataError(f"label {name!r} is missing", todo="add it to data/labels")
         text = label.get(self.language)
         return text.format(**values) if values else text
+
+    def has(self, name: str) -> bool:
+        """Whether there is a label called `name`."""
+        return name in self._labels
 
     def term(self, group: str, value: str) -> str:
         """The label of a vocabulary's value, or the value itself where no label stands for it.

@@ -20,6 +20,7 @@ from app.view import (
 )
 from kb.types import (
     AnswerCheck,
+    AnswerCulprit,
     AnswerFix,
     AnswerIncident,
     Bilingual,
@@ -54,14 +55,7 @@ def present(
         language=words.language,
         verdict=_verdict(diagnosis, words),
         summary=plain(diagnosis.summary),
-        culprits=tuple(
-            words(
-                "word.reason",
-                what=words("word.rank", rank=culprit.rank),
-                reason=plain(culprit.reason),
-            )
-            for culprit in incident.culprit_ranks
-        ),
+        culprits=tuple(_culprit(culprit, incident, words) for culprit in incident.culprit_ranks),
         first_error=None
         if first is None
         else QuoteView(
@@ -156,21 +150,32 @@ def _unread(incident: AnswerIncident, words: Words) -> list[str]:
     return [*shown, words("word.unread_more", count=more)] if more else shown
 
 
+def _culprit(culprit: AnswerCulprit, incident: AnswerIncident, words: Words) -> str:
+    """Why a rank is looked at, and what it hangs in where that is not what the others hang in."""
+    rank, reason = words("word.rank", rank=culprit.rank), plain(culprit.reason)
+    own = next((state for state in incident.ranks if state.rank == culprit.rank), None)
+    if own and own.last_op and (own.last_op, own.last_seq) != (incident.op, incident.seq):
+        work = _work(own.last_op, own.last_seq, own.numel_in, own.numel_out, words)
+        reason = words("word.hangs_in", reason=reason, work=words.listing(work))
+    return words("word.reason", what=rank, reason=reason)
+
+
 def _hung(incident: AnswerIncident, words: Words) -> str:
-    numel = ""
-    if incident.numel_in is not None and incident.numel_out not in (None, incident.numel_in):
-        numel = words("word.numel", numel_in=incident.numel_in, numel_out=incident.numel_out)
-    elif incident.numel_in is not None:
-        numel = words("word.numel_in", numel_in=incident.numel_in)
     group = plain(incident.process_group)
-    return words.listing(
-        [
-            plain(incident.op),
-            words("word.seq", seq=incident.seq) if incident.seq is not None else "",
-            numel,
-            words("word.process_group", group=group) if group else "",
-        ]
-    )
+    shown = words("word.process_group", group=group) if group else ""
+    work = _work(incident.op, incident.seq, incident.numel_in, incident.numel_out, words)
+    return words.listing([*work, shown])
+
+
+def _work(
+    op: str, seq: int | None, numel_in: int | None, numel_out: int | None, words: Words
+) -> list[str]:
+    numel = ""
+    if numel_in is not None and numel_out not in (None, numel_in):
+        numel = words("word.numel", numel_in=numel_in, numel_out=numel_out)
+    elif numel_in is not None:
+        numel = words("word.numel_in", numel_in=numel_in)
+    return [plain(op), words("word.seq", seq=seq) if seq is not None else "", numel]
 
 
 def _timeout(incident: AnswerIncident, words: Words) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from app.feedback import StoredFeedback
 from kb.chat.types import Turn
 from kb.types import (
     Bilingual,
@@ -168,6 +169,15 @@ class EntryPage:
     """A page of entries; `next_offset` is None on the last one."""
 
     items: tuple[EntrySummary, ...]
+    offset: int
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackPage:
+    """A page of feedback, oldest first; `next_offset` is None on the last one."""
+
+    items: tuple[StoredFeedback, ...]
     offset: int
     next_offset: int | None
 

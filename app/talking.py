@@ -76,12 +76,16 @@ def _source(citation: Citation, words: Words) -> str:
 
 
 def render_end(reply: Reply, words: Words, *, width: int) -> str:
-    """What follows the statements: the question, what one might say, who worded it."""
+    """What follows the statements: the question, an offer, what one might say, who worded it."""
     lines: list[str] = []
     if reply.question is not None:
         lines += ["", *_question(reply.question, width)]
     if reply.source == "model":
         lines += ["", *(click.style(line, dim=True) for line in wrap(words("talk.worded"), width))]
+    if reply.outcome is not None:
+        right = reply.outcome.verdict == "right"
+        offer = words("talk.keep_right") if right else words("talk.keep_wrong")
+        lines += ["", *wrap(offer, width)]
     if reply.suggestions:
         what = " · ".join(plain(suggestion) for suggestion in reply.suggestions)
         hint = words("talk.suggestions", what=what)

@@ -21,6 +21,9 @@ LINK_SHARE = 0.6  # of a block's text inside links, from MIN_LINKS links on: a m
 MIN_LINKS = 4
 MIN_ARTICLE_SHARE = 0.25  # of the page's text that an <article> must hold to be taken for it
 MAX_CANDIDATES = 3  # articles on a page; a thread has one a post, and all are wanted
+# What begins and never ends is damage; a page's own text may show a few.
+UNENDED = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<![", "]>"))
+MAX_UNENDED = 16
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -28,9 +31,9 @@ def read_html(text: str, words: WordLists) -> Document:
     """The article of a page.
 
     Raises:
-        InputError: there is no text in it, or it is nested too deep.
+        InputError: there is no text in it, it is damaged, or nested too deep.
     """
-    soup = BeautifulSoup(text, "html.parser")
+    soup = BeautifulSoup(_ended(text), "html.parser")
     _check_depth(soup)
     title, author, date, url = _meta(soup, words)
     for tag in soup.find_all(DROPPED):
@@ -47,6 +50,25 @@ def read_html(text: str, words: WordLists) -> Document:
         lines, said_by, said_on = _take_bylines(lines, words)
         author, date = author or said_by, date or said_on
     return Document(title=h1 or title, lines=tuple(lines), author=author, date=date, url=url)
+
+
+def _ended(text: str) -> str:
+    """`text` without a tag that its end cuts off.
+
+    The parser looks for the end of each thing it finds open to the last character: many of them
+    would take it the square of the page's length.
+
+    Raises:
+        InputError: comments or sections begin again and again and never end.
+    """
+    for begin, end in UNENDED:
+        if text.count(begin, text.rfind(end) + 1) > MAX_UNENDED:
+            raise InputError(
+                f"has more than {MAX_UNENDED} {begin} without {end}",
+                todo="save the page again, or as text",
+            )
+    cut = text.find("<", text.rfind(">") + 1)
+    return text if cut < 0 else text[:cut]
 
 
 def _check_depth(soup: BeautifulSoup) -> None:

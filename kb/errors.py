@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class KBError(Exception):
     """Base of all expected failures.
@@ -9,6 +11,10 @@ class KBError(Exception):
     Attributes:
         what: what was wrong, naming the value.
         todo: the next step for the person.
+        reason: names the labels that say both in the person's language, `error.<reason>` and
+            `todo.<reason>` of data/labels; empty where nobody has written any.
+        values: what those labels' braces are filled with. `name` is a file's own name, without
+            the folder it lies in here, and empty where the input has none.
         code: stable identifier, used as the problem type of the HTTP API.
         http_status: status code the API answers with.
         exit_code: exit code of the command line (1 failure, 2 usage).
@@ -18,10 +24,19 @@ class KBError(Exception):
     http_status = 500
     exit_code = 1
 
-    def __init__(self, what: str, *, todo: str = "") -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        todo: str = "",
+        reason: str = "",
+        values: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.todo = todo
+        self.reason = reason
+        self.values = dict(values or {})
 
     def __str__(self) -> str:
         return f"{self.what} — {self.todo}" if self.todo else self.what

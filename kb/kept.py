@@ -87,9 +87,19 @@ def kept(service: Service, diagnosis_id: str) -> Kept:
     try:
         record = service.store.records.get_diagnosis(diagnosis_id)
     except NotFoundError as error:
-        raise NotFoundError(error.what, todo="check the link, or diagnose the log again") from error
+        raise NotFoundError(
+            error.what,
+            todo="check the link, or diagnose the log again",
+            reason="no_diagnosis",
+            values={"id": diagnosis_id},
+        ) from error
     if record.created_s < _oldest_s(service):
-        raise NotFoundError(f"diagnosis {diagnosis_id} has expired", todo="diagnose the log again")
+        raise NotFoundError(
+            f"diagnosis {diagnosis_id} has expired",
+            todo="diagnose the log again",
+            reason="diagnosis_expired",
+            values={"id": diagnosis_id},
+        )
     try:
         found = msgspec.json.decode(record.body, type=Kept)
     except msgspec.DecodeError as error:

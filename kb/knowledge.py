@@ -226,7 +226,7 @@ def check_references(knowledge: Knowledge) -> None:
     for case in knowledge.cases:
         check(f"case {case.id}", (claim.id for claim in case.causes))
     for pattern in (*knowledge.patterns, *knowledge.cues):
-        check(f"pattern {pattern.id}", pattern.causes)
+        check(f"pattern {pattern.id}", (*pattern.causes, *pattern.sound))
     for fact in knowledge.facts:
         check(f"fact {fact.id}", fact.causes)
     for cause in knowledge.causes:

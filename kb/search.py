@@ -27,7 +27,7 @@ from kb.similarity import (
     text_similarity,
     why,
 )
-from kb.store import NO_FILTERS, Head, Store
+from kb.store import NO_FILTERS, ChunkRow, Head, Store
 from kb.text import detect_language
 from kb.types import Filters, Hit, Language, SearchResult
 
@@ -43,6 +43,7 @@ MAX_TERMS = 96  # words asked for, the rarest; 48 lower the MRR by .03, 200 do n
 REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
 SIGNATURE_POOL = 20  # chunks proposed for the log lines of their entry
 SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
+HEALTHY_ROLE = "verify"  # of the passages that tell of a job that runs
 LIMIT_MAX = 1000  # hits a question may ask for
 LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
 K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
@@ -270,11 +271,10 @@ class Searcher:
             ranked.append((-score, head.id, at, head, line))
         ranked.sort(key=lambda item: item[:2])
         shown = ranked[:limit]
-        rows = self._store.chunks([int(candidates.numbers[at]) for _, _, at, _, _ in shown])
-        chunks = {row.number: row for row in rows}
+        chunks = self._passages(candidates, [at for _, _, at, _, _ in shown])
         hits: list[Hit] = []
         for score, _, at, head, line in shown:
-            chunk = chunks.get(int(candidates.numbers[at]))
+            chunk = chunks.get(at)
             if chunk is None:
                 continue
             shown_text, words = snippet(chunk.text, question.asked.weights, self._words)
@@ -301,6 +301,29 @@ class Searcher:
                 )
             )
         return tuple(hits)
+
+    def _passages(self, candidates: _Candidates, shown: Sequence[int]) -> dict[int, ChunkRow]:
+        """The chunk to show of each entry, by the position of its best one.
+
+        How a fix is verified tells of a job that runs: the next best in its language is shown
+        where there is one.
+        """
+        rows = {row.number: row for row in self._store.chunks(candidates.numbers[shown].tolist())}
+        best = {at: row for at in shown if (row := rows.get(int(candidates.numbers[at])))}
+        healthy = [at for at, row in best.items() if row.role == HEALTHY_ROLE]
+        others = np.isin(candidates.owners, candidates.owners[healthy])
+        order = np.argsort(-candidates.likeness[others], kind="stable")
+        numbers = candidates.numbers[others][order].tolist()
+        more = {row.number: row for row in self._store.chunks(numbers)}
+        for at in healthy:
+            fitting = (
+                row
+                for number in numbers
+                if (row := more.get(number)) and row.entry == best[at].entry
+                if row.role != HEALTHY_ROLE and row.language == best[at].language
+            )
+            best[at] = next(fitting, best[at])
+        return best
 
 
 def _scores_of(numbers: Numbers, known: Mapping[int, float]) -> Scores:

@@ -39,8 +39,9 @@ class Telling:
         known = self._words.get(token)
         if known is not None:
             return known
-        named = len(token) >= MIN_NAME and token not in self._plain and _NAME.match(token)
-        return token if named else ""
+        if len(token) < MIN_NAME or token in self._plain or "=" in token:  # a field's value
+            return ""
+        return token if _NAME.match(token) else ""
 
 
 def _words(row: list[str]) -> list[str]:

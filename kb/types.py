@@ -176,6 +176,7 @@ class Pattern:
             settings, versions and progress; `noise` is advice or chatter that is never an event.
         event: kind of the event it makes, shared by patterns that mean the same.
         causes: weight per cause id in nats (log odds), negative speaks against.
+        sound: of a cue that names a thing, the weights where a person says that it is in order.
     """
 
     id: str
@@ -189,6 +190,7 @@ class Pattern:
     scope: PatternScope = "log"
     causes: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+    sound: dict[str, float] = field(default_factory=dict)
     ignore_case: bool = False
     sources: tuple[str, ...] = ()
 
@@ -541,10 +543,19 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """A file that was handed in and could not be read, and why, in the words of the error."""
+    """A file that was handed in and could not be read.
+
+    Attributes:
+        file: its name.
+        reason: why; the words of the error in an `Incident`, of the language in an answer.
+        code: the error's `reason` (`kb.errors.KBError`), empty where it has none.
+        values: the error's values, beside the name.
+    """
 
     file: str
     reason: str
+    code: str = ""
+    values: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ PREFIX = "tkb_"  # lets secret scanners and the log redaction recognise a key
 KEY_BYTES = 24  # of randomness: 192 bits
 DEFAULT_PER_MINUTE = 600  # ten a second: a person or a hook never gets there, a loop does
 BURST_S = 10  # a quiet key may send this many seconds' worth at once
+NO_KEYS = "no keys: "  # how the sentence about an open door begins
 ADD = "timeout-kb keys add NAME --role read"
 
 
@@ -139,6 +140,16 @@ def check_exposure(settings: Settings) -> None:
     )
 
 
+def open_door(settings: Settings) -> str:
+    """What to say at the start where everyone on this machine gets in; empty where keys are."""
+    if read_keys(keys_path(settings)):
+        return ""
+    return (
+        f"{NO_KEYS}only this machine gets in ({settings.host}). "
+        f"To let others in: {ADD}, then --host 0.0.0.0"
+    )
+
+
 def is_loopback(host: str) -> bool:
     """Whether `host` names this machine only."""
     if host == "localhost":
@@ -162,11 +173,13 @@ class Guard:
     """The keys of a running server; the file is read again when it changes.
 
     Where there are none everyone gets in, unless the door is `shut`: to other machines it always
-    is, and once there were keys it stays so when the last one is removed.
+    is, and once there were keys it stays so when the last one is removed. Each of several
+    `workers` counts what it gets itself, so each lets its share of a key's limit through.
     """
 
     path: Path
     shut: bool = False
+    workers: int = 1
     clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Key] = field(default_factory=dict)
     _stamp: tuple[int, int] | None = None
@@ -214,7 +227,7 @@ class Guard:
 
     def _take(self, key: Key) -> None:
         """Token bucket (https://en.wikipedia.org/wiki/Token_bucket): refill by time, take one."""
-        per_s = key.per_minute / 60
+        per_s = key.per_minute / 60 / self.workers
         size = max(1.0, per_s * BURST_S)
         now = self.clock()
         bucket = self._buckets.setdefault(key.digest, _Bucket(size, now))
@@ -224,7 +237,8 @@ class Guard:
             raise HttpError(
                 429,
                 "too-many",
-                f"key {key.name!r} may make {key.per_minute} requests a minute",
+                f"key {key.name!r} may make {key.per_minute} requests a minute"
+                + (f", shared out among {self.workers} processes" if self.workers > 1 else ""),
                 todo="wait as Retry-After says",
                 headers=retry_after((1 - bucket.left) / per_s),
             )

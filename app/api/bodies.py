@@ -21,6 +21,11 @@ STREAM_S = 900.0  # for all of a body: a gigabyte over ten megabits a second, no
 PIECE_BYTES = 256 * 1024  # handed to the worker at once; smaller ones cost a thread switch each
 MAX_FILES = 2048  # parts of one upload: a large job's logs and dumps, one file a rank
 
+AS_IT_IS = (
+    "send the log itself as application/octet-stream (curl -T job.log ...): raw bodies have no "
+    "limit; or raise TIMEOUT_KB_MAX_BODY"
+)
+
 T = TypeVar("T")
 
 
@@ -35,15 +40,9 @@ def declared_length(request: Request) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def too_large(limit: int) -> HttpError:
+def too_large(limit: int, todo: str = AS_IT_IS) -> HttpError:
     """The error for a body above `limit` bytes."""
-    return HttpError(
-        413,
-        "too-large",
-        f"the body is larger than {limit} bytes",
-        todo="send the log itself as application/octet-stream (curl -T job.log ...): "
-        "raw bodies have no limit; or raise TIMEOUT_KB_MAX_BODY",
-    )
+    return HttpError(413, "too-large", f"the body is larger than {limit} bytes", todo=todo)
 
 
 def _too_slow() -> HttpError:
@@ -55,15 +54,17 @@ def _too_slow() -> HttpError:
     )
 
 
-def limited(request: Request, limit: int) -> Request:
+def limited(request: Request, limit: int, todo: str = AS_IT_IS) -> Request:
     """The same request, whose body raises when it exceeds `limit` bytes or stops coming.
+
+    `todo` says what to do with a larger one.
 
     Raises:
         HttpError: 413 at once where Content-Length says so.
     """
     length = declared_length(request)
     if length is not None and length > limit:
-        raise too_large(limit)
+        raise too_large(limit, todo)
     received = 0
 
     async def receive() -> Message:
@@ -75,13 +76,13 @@ def limited(request: Request, limit: int) -> Request:
             raise _too_slow() from None
         received += len(message.get("body", b""))
         if received > limit:
-            raise too_large(limit)
+            raise too_large(limit, todo)
         return message
 
     return Request(request.scope, receive)
 
 
-async def read_json(request: Request, kind: type[T], *, limit: int) -> T:
+async def read_json(request: Request, kind: type[T], *, limit: int, todo: str = AS_IT_IS) -> T:
     """The JSON body as a checked `kind`.
 
     Raises:
@@ -90,7 +91,7 @@ async def read_json(request: Request, kind: type[T], *, limit: int) -> T:
     media = media_type(request)
     if media != "application/json":
         raise unsupported(media, ("application/json",))
-    return decoded_json(await limited(request, limit).body(), kind)
+    return decoded_json(await limited(request, limit, todo).body(), kind)
 
 
 def decoded_json(data: bytes, kind: type[T]) -> T:

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.access import admin_access, write_access
 from app.api.bodies import media_type, read_form, read_json, unsupported
+from app.api.lookup import Limit, Offset
 from app.api.negotiate import JSON
-from app.api.parts import Parts, json_response, parts_of
+from app.api.parts import Parts, has_version, json_response, next_page, parts_of
 from app.api.uploads import FILE_SCHEMA, uploaded_files
 from app.contribute import (
     Feedback,
@@ -28,6 +29,7 @@ from app.received import save
 from app.schemas import (
     AddedEntries,
     EntryDetail,
+    FeedbackPage,
     FeedbackRequest,
     NewEntry,
     RefusedFile,
@@ -176,10 +178,18 @@ async def give_feedback(request: Request) -> Response:
 @router.get(
     "/v1/feedback",
     summary="Feedback so far",
-    response_model=tuple[StoredFeedback, ...],
+    response_model=FeedbackPage,
     dependencies=[admin_access],
 )
-async def all_feedback(request: Request) -> Response:
-    """All feedback, oldest first."""
+async def all_feedback(request: Request, limit: Limit = 50, offset: Offset = 0) -> Response:
+    """Feedback, oldest first; the header Link leads to the next page."""
     parts = parts_of(request)
-    return json_response(await parts.run(lambda: read_feedback(parts.service), long=True))
+    stored = await parts.run(lambda: read_feedback(parts.service), long=True)
+    # None is ever changed: what was said last tells the version.
+    etag = f'"{len(stored)}-{stored[-1].id if stored else ""}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if has_version(request, etag):
+        return Response(status_code=304, headers=headers)
+    following = offset + limit if len(stored) > offset + limit else None
+    page = FeedbackPage(items=stored[offset : offset + limit], offset=offset, next_offset=following)
+    return json_response(page, headers=headers | next_page(request, following))

@@ -17,7 +17,7 @@ from app.api import diagnose, entries, health, kept, lookup
 from app.api.access import Guard, is_loopback, keys_path, read_access
 from app.api.answers import Answers
 from app.api.middleware import Observe
-from app.api.parts import STREAMS, Parts
+from app.api.parts import STREAMS, Parts, known_parameters
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.heap import give_back
 from app.observe import new_metrics
@@ -68,10 +68,13 @@ similar cases and what to collect next. Try:
 """
 
 
-def create_app(service: Service, settings: Settings, *, chat: Chat | None = None) -> FastAPI:
+def create_app(
+    service: Service, settings: Settings, *, chat: Chat | None = None, workers: int = 1
+) -> FastAPI:
     """The application that answers with `service`. Whoever opened the service closes it.
 
-    `chat` is by default opened over the service when somebody talks to it.
+    `chat` is by default opened over the service when somebody talks to it. It is one of so many
+    `workers` on the same address.
 
     Raises:
         SettingsError: what the settings say of the language model is wrong.
@@ -96,15 +99,17 @@ def create_app(service: Service, settings: Settings, *, chat: Chat | None = None
         answers=Answers(metrics),
     )
     app.state.room = _room(service, settings, chat, app.state.parts.compute)
-    app.state.guard = Guard(keys_path(settings), shut=not is_loopback(settings.host))
+    app.state.guard = Guard(
+        keys_path(settings), shut=not is_loopback(settings.host), workers=workers
+    )
     app.state.slack = None
     if settings.slack_mode == "http":
         from app.slack.mounted import mount
 
         app.state.slack = mount(app)
     for router in (diagnose.router, kept.router, lookup.router, talking.router):
-        app.include_router(router, dependencies=[read_access])
-    app.include_router(entries.router)
+        app.include_router(router, dependencies=[read_access, known_parameters])
+    app.include_router(entries.router, dependencies=[known_parameters])
     app.include_router(health.router)
     add_problem_handlers(app)
     app.add_middleware(Observe, metrics=metrics)
@@ -131,10 +136,14 @@ def _room(
 async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     """Diagnose once before the first request, in the thread that will answer it.
 
-    The first diagnosis of a thread compiles patterns and loads tables: the caller need not wait.
+    The first diagnosis of a thread compiles patterns and loads tables, the first addition imports
+    what reads pages: the caller need not wait.
     """
+    from app.contribute import get_ready
+
     parts: Parts = app.state.parts
     await parts.run(lambda: parts.service.diagnose_text(WARM_UP))
+    await parts.run(lambda: get_ready(parts.service))
     give_back()
     yield
     if app.state.slack is not None:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api.bodies import read_json
 from app.api.negotiate import JSON
-from app.api.parts import Lang, Parts, cached, has_version, json_response, parts_of
+from app.api.parts import Lang, Parts, cached, has_version, json_response, next_page, parts_of
 from app.schemas import (
     MAX_LIMIT,
     MAX_QUERY,
@@ -22,6 +22,8 @@ from app.schemas import (
 from kb.errors import NotFoundError
 from kb.types import Cause, Filters, Language, SearchResult, SettingWarning
 
+LINT_BYTES = 512 * 1024  # a launch script has kilobytes; so much takes half a second
+SHORT_TEXT = 64 * 1024  # characters checked in turn; longer ones beside, not to hold others up
 MAX_OFFSET = 10_000_000  # far above the entries one machine holds
 STORE_DIGITS = 12  # of the store's identity in a tag
 DATE = r"^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$"
@@ -92,7 +94,7 @@ async def search(
     limit: Limit = 10,
     lang: Lang = None,
 ) -> Response:
-    """Find entries like `q`: words, a question, or a line of a log."""
+    """Find the `limit` entries most like `q`: words, a question, or a line of a log."""
     parts = parts_of(request)
     wanted = SearchRequest(query=q, filters=filters, limit=limit)
     return await _search(parts, wanted, parts.language(request, lang))
@@ -127,9 +129,7 @@ async def _page(request: Request, filters: Filters, limit: int, offset: int) -> 
         lambda: parts.service.entries(filters=filters, limit=limit + 1, offset=offset)
     )
     following = offset + limit if len(found) > limit else None
-    if following is not None:
-        url = request.url.include_query_params(offset=following)
-        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
+    headers |= next_page(request, following)
     items = tuple(entry_summary(entry) for entry in found[:limit])
     return json_response(
         EntryPage(items=items, offset=offset, next_offset=following), headers=headers
@@ -201,11 +201,20 @@ async def cause(request: Request, identifier: str) -> Response:
     openapi_extra=body_of("LintRequest"),
 )
 async def lint(request: Request, lang: Lang = None) -> Response:
-    """What is wrong with the settings in a script, a configuration or an environment."""
+    """What is wrong with the settings in a script, a configuration or an environment.
+
+    Of at most 512 KiB: it is no place for logs.
+    """
     parts = parts_of(request)
-    body = await read_json(request, LintRequest, limit=parts.settings.max_body)
+    body = await read_json(
+        request,
+        LintRequest,
+        limit=LINT_BYTES,
+        todo="send the part that holds settings; a log goes to /v1/diagnose",
+    )
     language = body.lang or parts.language(request, lang)
     warnings = await parts.run(
-        lambda: parts.service.lint(body.text, language=language, torch=body.torch)
+        lambda: parts.service.lint(body.text, language=language, torch=body.torch),
+        long=len(body.text) > SHORT_TEXT,
     )
     return json_response(warnings)

@@ -48,8 +48,14 @@ class Observe:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        method = scope["method"]
         asked = Headers(scope=scope).get(REQUEST_ID, "")
-        scope["request_id"] = asked if _ID.match(asked) else uuid.uuid4().hex
+        scope = {
+            **scope,
+            "request_id": asked if _ID.match(asked) else uuid.uuid4().hex,
+            # Answered as GET everywhere; the server sends the head of that answer alone.
+            "method": "GET" if method == "HEAD" else method,
+        }
         seen: dict[str, int] = {"status": 500, "received": 0, "sent": 0}
 
         async def counted_receive() -> Message:
@@ -80,14 +86,14 @@ class Observe:
             await _unexpected(Request(scope), error)(scope, receive, marked_send)
         finally:
             self._metrics.running.dec()
-            self._record(scope, seen, time.perf_counter() - started)
+            self._record(scope, method, seen, time.perf_counter() - started)
 
-    def _record(self, scope: Scope, seen: dict[str, int], seconds: float) -> None:
+    def _record(self, scope: Scope, method: str, seen: dict[str, int], seconds: float) -> None:
         route: Any = scope.get("route")
         # The template, not the path: ids in it open what is kept to whoever reads them in a log.
         # Paths nobody serves count as one: callers must not be able to make new time series.
         path = getattr(route, "path", NONE)
-        method = scope["method"] if scope["method"] in METHODS else NONE
+        method = method if method in METHODS else NONE
         self._metrics.requests.labels(method, path, str(seen["status"])).inc()
         self._metrics.seconds.labels(path).observe(seconds)
         self._metrics.received.inc(seen["received"])

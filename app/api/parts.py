@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 import anyio
 import anyio.to_thread
 import msgspec
-from fastapi import Query, Request, Response
+from fastapi import Depends, Query, Request, Response
+from fastapi.dependencies.models import Dependant
 
 from app.api.answers import Answers
 from app.api.negotiate import JSON, accepted_language
@@ -71,6 +72,40 @@ class Parts:
             return asked
         accepted = accepted_language(request.headers.get("accept-language", ""))
         return accepted or cast("Language | None", self.settings.lang or None)
+
+
+def _query_names(dependant: Dependant) -> set[str]:
+    """The names a path and what it depends on read from the address."""
+    own = {field.alias for field in dependant.query_params}
+    return own.union(*map(_query_names, dependant.dependencies))
+
+
+async def _known_parameters(request: Request) -> None:
+    """Refuse parameters the path does not take: a misspelt filter must not pass for none.
+
+    Raises:
+        HttpError: 422.
+    """
+    taken = _query_names(request.scope["route"].dependant)
+    unknown = sorted(set(request.query_params) - taken)
+    if unknown:
+        raise HttpError(
+            422,
+            "invalid-parameter",
+            f"unknown parameters: {', '.join(unknown)}",
+            todo=f"this path takes: {', '.join(sorted(taken))}" if taken else "leave them out",
+        )
+
+
+known_parameters = Depends(_known_parameters)
+
+
+def next_page(request: Request, offset: int | None) -> dict[str, str]:
+    """The header that leads from one page of a list to the next; none on the last one."""
+    if offset is None:
+        return {}
+    url = request.url.include_query_params(offset=offset)
+    return {"Link": f'<{url.path}?{url.query}>; rel="next"'}
 
 
 def parts_of(request: Request) -> Parts:

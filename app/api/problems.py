@@ -12,6 +12,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from app.failure import told
+from app.labels import Words
 from app.quoting import plain
 from app.schemas import Problem
 from kb.errors import KBError
@@ -59,9 +61,17 @@ def problem(request: Request, *, status: int, code: str, detail: str, todo: str 
 
 
 def problem_of(request: Request, error: KBError) -> Problem:
-    """The problem an expected failure is."""
+    """The problem an expected failure is, in the caller's language where there are words for it."""
+    parts = request.app.state.parts
+    asked = request.query_params.get("lang")
+    language = parts.language(request, asked if asked in ("zh", "en") else None)
+    failure = told(error, Words(parts.service.knowledge.labels, language or "en"))
     return problem(
-        request, status=error.http_status, code=error.code, detail=error.what, todo=error.todo
+        request,
+        status=error.http_status,
+        code=error.code,
+        detail=failure.what,
+        todo=failure.todo,
     )
 
 
@@ -125,7 +135,8 @@ def _allowed(app: FastAPI, request: Request) -> str:
     """All methods of a path; the framework names only those of the first route it tried."""
     path = getattr(request.scope.get("route"), "path", "")
     methods = app.openapi().get("paths", {}).get(path, {})
-    return ", ".join(sorted(method.upper() for method in methods))
+    more = ["HEAD"] if "get" in methods else []
+    return ", ".join(sorted([*more, *(method.upper() for method in methods)]))
 
 
 def retry_after(seconds: float) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from kb.logs.source import HEAD_BYTES, is_packed
 from kb.types import LogReading
 
 SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
+SEE = "see /docs for what this path takes"
 FIELDS = ("file", "dump", "text", "lang", "top", "torch")
 
 FILE_SCHEMA = {"type": "string", "format": "binary", "minLength": 1}
@@ -102,20 +104,25 @@ def _options(fields: FormData, options: Options) -> Options:
             raise _invalid(f"field {name!r} must be one text", todo="send it once")
         if values and values[0]:
             chosen[name] = str(values[0])
-    top = str(chosen.get("top", ""))
-    if top.isascii() and top.isdecimal():
-        chosen["top"] = int(top)
+    if "top" in chosen:
+        chosen["top"] = _number("top", str(chosen["top"]))
     try:
         # The same check the JSON body goes through.
         checked = msgspec.convert({"text": "-", **chosen}, DiagnoseRequest)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error), todo="see /docs for what this path takes") from error
+        raise _invalid(str(error), todo=SEE) from error
     return replace(
         options,
         language=checked.lang or options.language,
         top=checked.top or options.top,
         torch=checked.torch or options.torch,
     )
+
+
+def _number(name: str, text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise _invalid(f"field {name!r} must be a whole number, not {text[:50]!r}", todo=SEE)
+    return int(text)
 
 
 def _invalid(what: str, *, todo: str) -> HttpError:

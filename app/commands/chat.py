@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from app.commands.common import (
     write,
 )
 from app.quoting import plain
-from kb.chat.types import Reply, Statement
+from kb.chat.types import Outcome, Reply, Statement
 from kb.errors import KBError
 from kb.text import detect_language
 from kb.types import Language
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 PROMPT = "> "
 PASTE = "paste"  # a line that says: what follows is one message
 PASTE_END = "."
+# What keeps the outcome just told as feedback; a plain yes does where it was just offered.
+KEEP = frozenset(
+    {"keep", "keep it", "yes keep it", "yes keep", "ok keep it", "yes", "y"}
+    | {"保存", "保存吧", "存", "存下来", "存为反馈", "是", "好", "好的", "是的 保存", "好 保存"}
+)
+_PAUSES = re.compile(r"[\s,.!，。！]+")
 
 
 @click.command("chat")
@@ -53,8 +60,9 @@ def command(
     """Talk about a hang: why, which rank, how sure, what to run, how to fix it.
 
     Reads the logs FILEs first. On a terminal it asks for messages; from a pipe every line is one.
-    A line `paste` begins a message of many lines, a line `.` ends it. With --format json every
-    reply is one line of JSON. Exit code 3: the cause of the incident stays unknown.
+    A line `paste` begins a message of many lines, a line `.` ends it. After “that was it” a line
+    `keep` stores the outcome as feedback. With --format json every reply is one line of JSON.
+    Exit code 3: the cause of the incident stays unknown.
     """
     state = context.find_object(State) or State()
     if state.settings.llm_base_url:
@@ -63,8 +71,8 @@ def command(
         configure_logging(state.settings.log_level)  # to stderr: the answer stands alone on stdout
     with state.service() as service:
         chat = state.open_chat(service)
-        if conversation:
-            chat.conversation(conversation)  # before anything is read or typed
+        # Before anything is read or typed.
+        turns = chat.conversation(conversation).turns if conversation else ()
         talk = _Talk(
             state=state,
             service=service,
@@ -72,6 +80,7 @@ def command(
             conversation=conversation,
             wanted=state.language(language),
             as_json=form == "json",
+            outcome=turns[-1].reply.outcome if turns else None,
         )
         try:
             talk.hold(files)
@@ -88,7 +97,10 @@ def command(
 
 @dataclass(slots=True, kw_only=True)
 class _Talk:
-    """One conversation on this terminal or pipe; `spoken` is the language of its last reply."""
+    """One conversation on this terminal or pipe.
+
+    `spoken` is the language of its last reply, `outcome` what that reply offers to keep.
+    """
 
     state: State
     service: Service
@@ -98,6 +110,7 @@ class _Talk:
     as_json: bool
     spoken: Language | None = None
     undecided: bool = False
+    outcome: Outcome | None = None
 
     def hold(self, files: tuple[Path, ...]) -> None:
         """Read the logs, then answer message by message."""
@@ -113,6 +126,9 @@ class _Talk:
             note(self._words()("talk.start"))
         lines = _typed() if terminal else _piped()
         for message in messages(lines, lambda: note(self._words()("talk.paste"))):
+            if self.outcome is not None and _PAUSES.sub(" ", message).strip().lower() in KEEP:
+                self._keep(self.outcome)
+                continue
             try:
                 self._show(
                     self.chat.stream(message, conversation=self.conversation, language=self.wanted)
@@ -121,6 +137,20 @@ class _Talk:
                 if not terminal:
                     raise
                 note(f"error: {error}")
+
+    def _keep(self, outcome: Outcome) -> None:
+        """Store how it ended as feedback, once."""
+        from app.contribute import Feedback, add_feedback
+
+        feedback = Feedback(
+            verdict=outcome.verdict,
+            cause=outcome.cause,
+            actual=outcome.actual,
+            diagnosis=self.conversation,
+        )
+        add_feedback(self.service, feedback, source="cli")
+        self.outcome = None
+        note(self._words()("talk.outcome_kept"))
 
     def leave(self) -> None:
         """Tell how to come back."""
@@ -156,6 +186,7 @@ class _Talk:
         from app.talking import render_end
 
         self.conversation, self.spoken = reply.conversation, reply.language
+        self.outcome = reply.outcome
         if reply.diagnosis is not None:
             self.undecided = reply.diagnosis.status != "diagnosed"
         if self.as_json:

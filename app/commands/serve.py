@@ -54,7 +54,7 @@ def command(
         port=settings.port if port is None else port,
         public_url=settings.public_url if page is None else page,
     )
-    from app.api.access import check_exposure
+    from app.api.access import check_exposure, open_door
 
     check_exposure(settings)
     worker = one_worker(settings) if workers == 1 else supervised(listen_all(settings, workers))
@@ -76,11 +76,13 @@ def command(
                 worker.ready()
                 if not worker.first:
                     return
+                if alone := open_door(settings):
+                    note(alone)
                 note(f"timeout-kb answers on {address} (documentation: {address}/docs). Try:")
                 note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")
 
         config = uvicorn.Config(
-            create_app(service, settings),
+            create_app(service, settings, workers=workers),
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=GRACE_S,

@@ -26,7 +26,7 @@ STOP_S = 15  # longer than a server takes to finish running requests
 SHOWN = 20  # lines of a child that died
 API, PAGE = "API", "page"
 # What the children say themselves once they answer; this command says it for both.
-ANNOUNCED = ("timeout-kb answers on ", "timeout-kb shows its page on ", "  curl ")
+ANNOUNCED = ("timeout-kb answers on ", "timeout-kb shows its page on ", "  curl ", "no keys: ")
 
 
 class StartError(KBError):
@@ -181,7 +181,11 @@ class _Supervisor:
                 )
 
     def _announce(self) -> None:
+        from app.api.access import open_door
+
         api, page = self._addresses.api, self._addresses.page
+        if alone := open_door(self._settings):
+            note(alone)
         if page:
             note(f"page: {page}")
         note(f"API:  {api} (documentation: {api}/docs). Try:")

@@ -163,7 +163,11 @@ class _Turn:
             else:
                 await self._react(UNSURE)
             return
-        await self._voice.edit(ts, answer.message)
+        ts = await self._voice.edit(ts, answer.message)
+        if answer.whole and ts:  # a file has no way to one person alone
+            # A command's answer begins a thread of its own.
+            thread = self._voice.place.thread or (ts if ask.origin == "command" else "")
+            await self._voice.attach(answer.whole, thread=thread)
         self._counters.answered.labels(answer.status or "reply").inc()
         await self._react(DONE)
 
@@ -242,9 +246,12 @@ class _Turn:
             try:
                 told = await self._workspace.client.files_info(file=file.id)
             except SlackApiError as error:
+                why = reason(error)
                 raise InputError(
-                    f"{file.name}: Slack says {reason(error)}",
+                    f"{file.name} could not be fetched from Slack ({why})",
                     todo="paste the part around the first error",
+                    reason="slack_lost",
+                    values={"name": file.name, "why": why},
                 ) from None
             file = slack_file(told.get("file") or {})
         client = self._workspace.client

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import click
 import msgspec
 
 from app.contribute import Feedback, Resolution, add_feedback, add_text, resolve
@@ -19,7 +20,8 @@ from app.present import present
 from app.slack import lookup_blocks
 from app.slack.diagnosis_blocks import cases_message, diagnosis_message, fixes_message
 from app.slack.reply_blocks import reply_message
-from app.slack.types import ChannelSettings, Handle, Message
+from app.slack.types import ChannelSettings, Handle, Message, TextFile
+from app.terminal import render_text
 from kb.errors import InputError, NotFoundError
 from kb.kept import Kept, keep, kept
 from kb.logs.redact import redact
@@ -27,6 +29,7 @@ from kb.text import detect_language
 from kb.types import UNKNOWN, DiagnosisStatus, Language
 
 if TYPE_CHECKING:
+    from app.view import View
     from kb.chat.chat import Chat
     from kb.chat.types import Reply
     from kb.service import Service
@@ -35,6 +38,9 @@ KEEP_KEYS_S = 24 * 3600  # Slack repeats an event for an hour; a day covers a bo
 WARM_UP = "Watchdog caught collective operation timeout"  # takes the path a log takes
 AT_A_LOSS = frozenset({"unclear", "off_topic", "courtesy"})  # intents with nothing to answer
 SURE_BANDS = frozenset({"certain", "likely"})
+LONG_PASTE = 4000  # characters; a longer paste is a log whose answer is worth a file, too
+WHOLE_WIDTH = 100  # columns
+WHOLE_CHARACTERS = 300_000  # below a megabyte in any language: Slack shows that as text
 DESCRIPTION = "message.txt"  # name of what was written beside attached files
 
 
@@ -43,12 +49,14 @@ class Answer:
     """A message, and how sure it is.
 
     `status` is that of the diagnosis, empty without one. Not `sure` is what a quiet channel is
-    spared: a cause that is only possible, no timeout, a message that was not understood.
+    spared: a cause that is only possible, no timeout, a message that was not understood. `whole`
+    is all of the diagnosis of a long log, None where the message links to it.
     """
 
     message: Message
     status: DiagnosisStatus | Literal[""] = ""
     sure: bool = True
+    whole: TextFile | None = None
 
 
 class Desk:
@@ -121,7 +129,7 @@ class Desk:
             InputError: the text is empty.
         """
         reply = self._chat.say(text, conversation=conversation, language=language, create=True)
-        return self._answer(reply)
+        return self._answer(reply, long=len(text) > LONG_PASTE)
 
     def read(
         self,
@@ -145,24 +153,21 @@ class Desk:
             beside = folder / DESCRIPTION
             beside.write_text(text, encoding="utf-8", errors="replace")
             read.insert(0, beside)
-        try:
-            reading = self._service.read_paths(read)
-        except InputError as error:
-            what = error.what.replace(f"{folder}/", "")  # where it lay here says nothing to people
-            raise InputError(what, todo=error.todo) from error
+        reading = self._service.read_paths(read)
         if only_timeouts and not reading.incident.has_timeout:
             return None
         if language is None and text.strip():  # the person's words, not the file's
             language = detect_language(text)
         reply = self._chat.begin(reading, conversation=conversation, language=language, create=True)
-        return self._answer(reply)
+        return self._answer(reply, long=True)
 
-    def _answer(self, reply: Reply) -> Answer:
+    def _answer(self, reply: Reply, *, long: bool) -> Answer:
         words = self.words(reply.language)
         diagnosis = reply.diagnosis
         if diagnosis is None or reply.intent != "log":
             sure = reply.intent not in AT_A_LOSS
-            return Answer(message=reply_message(reply, words), sure=sure)
+            judged = self._judged(reply) if reply.intent == "outcome" else None
+            return Answer(message=reply_message(reply, words, judged=judged), sure=sure)
         reading = self._chat.conversation(reply.conversation).reading
         if reading is None or diagnosis.status == "no_timeout":
             message = reply_message(reply, words)
@@ -176,7 +181,24 @@ class Desk:
         url = self._service.settings.public_url
         message = diagnosis_message(view, words, handle, public_url=url)
         sure = diagnosis.status == "diagnosed" and diagnosis.causes[0].band in SURE_BANDS
-        return Answer(message=message, status=diagnosis.status, sure=sure)
+        whole = _whole(view, words) if long and not url else None
+        return Answer(message=message, status=diagnosis.status, sure=sure, whole=whole)
+
+    def _judged(self, reply: Reply) -> Handle | None:
+        """What a person said was right or wrong, for the buttons that keep it as feedback.
+
+        A cause is named where the reply begins with it: then that one was it. None without a log.
+        """
+        known = self._chat.conversation(reply.conversation)
+        if known.reading is None:
+            return None
+        named = reply.statements[:1] and reply.statements[0].role == "verdict"
+        return Handle(
+            kept=keep(self._service, known.reading).id,
+            language=reply.language,
+            conversation=reply.conversation,
+            cause=known.focus if named else "",
+        )
 
     # --- lookups -------------------------------------------------------------------------------
 
@@ -209,11 +231,14 @@ class Desk:
         return self._service.causes()
 
     def lead(self, handle: Handle) -> tuple[str, str]:
-        """Id and title of the likeliest cause of a kept diagnosis.
+        """Id and title of the cause spoken of, else of the likeliest of a kept diagnosis.
 
         Raises:
             NotFoundError: it is kept no longer.
         """
+        spoken = self._service.knowledge.cause_by_id.get(handle.cause)
+        if spoken is not None:
+            return spoken.id, spoken.title.get(handle.language)
         causes = self._kept(handle).answer(handle.language).causes
         return (causes[0].id, causes[0].title) if causes else (UNKNOWN, "")
 
@@ -293,6 +318,14 @@ class Desk:
     def _view(self, handle: Handle) -> Any:  # noqa: ANN401 - see present
         diagnosis = self._kept(handle).answer(handle.language)
         return present(diagnosis, self._service.knowledge.labels, language=handle.language)
+
+
+def _whole(view: View, words: Words) -> TextFile:
+    """All of a diagnosis as text, cut where it is longer than Slack shows."""
+    text = click.unstyle(render_text(view, words, width=WHOLE_WIDTH, full=True))
+    if len(text) > WHOLE_CHARACTERS:
+        text = f"{text[:WHOLE_CHARACTERS]}\n{words('slack.cut')}\n"
+    return TextFile(title=words("slack.whole_answer"), text=text)
 
 
 def _scope(team: str, channel: str) -> str:

@@ -51,18 +51,24 @@ def _end(view: View, words: Words, handle: Handle, public_url: str) -> Blocks:
 
 def _buttons(view: View, words: Words, handle: Handle) -> kit.Element:
     value = pack(handle)
-    buttons = []
-    if view.status == "diagnosed":
-        buttons.append(kit.button(words("slack.button_right"), "right", value, style="primary"))
-        buttons.append(kit.button(words("slack.button_wrong"), "wrong", value))
-    else:
-        buttons.append(kit.button(words("slack.button_known"), "wrong", value))
+    buttons = judging_buttons(words, handle, named=view.status == "diagnosed")
     buttons.append(kit.button(words("slack.button_fixes"), "fixes", value))
     if view.cases:
         buttons.append(kit.button(words("slack.button_cases"), "cases", value))
     buttons.append(kit.button(words("slack.button_incident"), "incident", value))
     buttons.append(kit.button(words("slack.button_next"), "next_check", value))
     return kit.actions(buttons)
+
+
+def judging_buttons(words: Words, handle: Handle, *, named: bool) -> list[kit.Element]:
+    """Was it that cause? Where none is `named`, which one was it?"""
+    value = pack(handle)
+    if not named:
+        return [kit.button(words("slack.button_known"), "wrong", value)]
+    return [
+        kit.button(words("slack.button_right"), "right", value, style="primary"),
+        kit.button(words("slack.button_wrong"), "wrong", value),
+    ]
 
 
 def _happened(view: View, words: Words) -> Blocks:

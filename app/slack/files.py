@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from app.received import safe_name
+from app.slack import patience
 from app.slack.types import SlackFile
 from kb.errors import InputError
 from kb.logs.source import from_stream
@@ -25,14 +26,25 @@ if TYPE_CHECKING:
 
 MAX_FILES = 10  # Slack allows as many on a message
 MAX_REDIRECTS = 3
+TRIES = 3  # of a file whose host says it has too much to do
 UNPACKED_FACTOR = 50  # a message's archives may grow to so many times the largest file, no bomb
 TIMEOUT_S = 60
 CHUNK = 64 * 1024
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+BUSY = frozenset({429, 500, 502, 503, 504})
 TEXT_ENDINGS = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".gz", ".xz", ".zst", ".md")
 TEXT_KINDS = ("text/", "application/gzip", "application/x-gzip", "application/json")
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00")
 _PAGE = re.compile(rb"^\s*(<!doctype html|<html)", re.IGNORECASE)
+
+
+class _BusyError(Exception):
+    """The file host answers that it cannot now, and when to ask again."""
+
+    def __init__(self, status: int, retry_after_s: float) -> None:
+        super().__init__(status)
+        self.status = status
+        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +92,27 @@ async def download(
     path = folder / (safe_name(file.name) or f"file-{number}.txt")
     if path.exists():
         path = path.with_name(f"{number}-{path.name}")
+    for tries_left in range(TRIES - 1, -1, -1):
+        try:
+            await _fetch_in_time(session, file, path, access)
+            break
+        except _BusyError as error:
+            if not tries_left or error.retry_after_s > patience.MAX_WAIT_S:
+                raise _lost(file.name, f"HTTP {error.status}") from None
+            await patience.wait(error.retry_after_s)
+    return path
+
+
+async def _fetch_in_time(
+    session: aiohttp.ClientSession, file: SlackFile, path: Path, access: FileAccess
+) -> None:
     import aiohttp
 
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await _fetch(session, file, path, access)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise InputError(
-            f"{file.name} could not be fetched from Slack ({type(error).__name__})",
-            todo="try again, or paste the part around the first error",
-        ) from error
-    return path
+        raise _lost(file.name, type(error).__name__) from error
 
 
 async def _fetch(
@@ -111,6 +133,9 @@ async def _fetch(
             if response.status in REDIRECTS:
                 address = urljoin(address, response.headers.get("Location", ""))
                 continue
+            if response.status in BUSY:
+                asked = patience.wait_s(response.headers.get("Retry-After", ""))
+                raise _BusyError(response.status, asked)
             if response.status != 200:
                 raise _refused(file.name, f"Slack answered {response.status}")
             await _save(response, file.name, path, access.max_bytes)
@@ -130,6 +155,8 @@ def check_address(name: str, address: str, host: str) -> None:
         raise InputError(
             f"{name} is not at {host} but at {where}: it is not fetched",
             todo="upload the log to Slack itself, or paste it",
+            reason="slack_elsewhere",
+            values={"name": name, "host": host, "where": where},
         )
 
 
@@ -192,10 +219,7 @@ def unpack(path: Path, max_bytes: int, *, used: int = 0) -> Path:
         for chunk in from_stream(iter(lambda: packed.read(CHUNK), b""), path.name).chunks():
             used += len(chunk)
             if used > UNPACKED_FACTOR * max_bytes:
-                raise InputError(
-                    f"{path.name} unpacks to more than {UNPACKED_FACTOR * max_bytes >> 20} MiB",
-                    todo="attach the part around the first error",
-                )
+                raise _bomb(path.name, UNPACKED_FACTOR * max_bytes)
             target.write(chunk)
     path.unlink()
     return plain
@@ -209,9 +233,31 @@ def _plain_path(path: Path) -> Path:
 
 
 def _too_large(name: str, max_bytes: int) -> InputError:
+    size = f"{max_bytes / (1 << 20):.3g}"
     return InputError(
-        f"{name} is larger than {max_bytes / (1 << 20):.3g} MiB",
+        f"{name} is larger than {size} MiB",
         todo="attach the part around the first error, or use the web page or the command line",
+        reason="slack_too_large",
+        values={"name": name, "size": size},
+    )
+
+
+def _bomb(name: str, max_bytes: int) -> InputError:
+    size = str(max_bytes >> 20)
+    return InputError(
+        f"{name} unpacks to more than {size} MiB",
+        todo="attach the part around the first error",
+        reason="slack_unpacked",
+        values={"name": name, "size": size},
+    )
+
+
+def _lost(name: str, why: str) -> InputError:
+    return InputError(
+        f"{name} could not be fetched from Slack ({why})",
+        todo="try again, or paste the part around the first error",
+        reason="slack_lost",
+        values={"name": name, "why": why},
     )
 
 
@@ -219,4 +265,6 @@ def _refused(name: str, why: str) -> InputError:
     return InputError(
         f"{name} could not be fetched: {why}",
         todo="the app needs the scope files:read, and must be a member of the channel",
+        reason="slack_refused",
+        values={"name": name, "why": why},
     )

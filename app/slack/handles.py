@@ -25,5 +25,7 @@ def unpack(value: str) -> Handle:
         return msgspec.json.decode(value[:MAX_VALUE].encode(), type=Handle)
     except msgspec.DecodeError as error:
         raise InputError(
-            "this button belongs to an older message", todo="diagnose the log again"
+            "this button belongs to an older message",
+            todo="diagnose the log again",
+            reason="slack_button",
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from app.failure import told
 from app.labels import Words
 from app.present import warning_view
 from app.quoting import plain
@@ -27,8 +28,8 @@ def notice(text: str) -> Message:
 
 def trouble(error: KBError, words: Words) -> Message:
     """An expected failure: what was wrong, and the next step; secrets in it redacted."""
-    what, todo = redact(error.what)[0], redact(error.todo)[0]
-    text = words("slack.trouble", what=what)
+    failure = told(error, words)
+    text, todo = words("slack.trouble", what=redact(failure.what)[0]), redact(failure.todo)[0]
     return kit.message(text, [kit.section(text), *([kit.context(todo)] if todo else [])])
 
 

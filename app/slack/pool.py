@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 import structlog
 
+from app.slack.patience import taking_place
 from kb.logs.redact import redact
 
 T = TypeVar("T")
 Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-JOBS = 48  # at once: a job mostly waits for Slack, for a rate limit up to minutes
+JOBS = 48  # at once: a job mostly waits for Slack; in a long wait another takes its place
 MAX_WAITING = 500  # beyond: told to try again; at ten answers a second that is a minute of work
 STORE_THREADS = 2  # for short reads and writes that must not wait behind a diagnosis
 GRACE_S = 10.0  # running jobs may finish this long when the bot stops
@@ -29,7 +30,7 @@ class Pool:
         self._own = None if compute else ThreadPoolExecutor(threads, "slack-compute")
         self._given = compute
         self._store = ThreadPoolExecutor(STORE_THREADS, "slack-store")
-        self._slots = asyncio.Semaphore(JOBS)
+        self._places = asyncio.Semaphore(JOBS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -48,7 +49,7 @@ class Pool:
         return True
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
-        async with self._slots:
+        async with taking_place(self._places):
             try:
                 await job()
             except Exception as error:  # noqa: BLE001 - the outermost call of this face

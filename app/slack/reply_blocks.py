@@ -6,6 +6,7 @@ from app.labels import Words
 from app.present import place
 from app.quoting import safe_url
 from app.slack import kit
+from app.slack.diagnosis_blocks import judging_buttons
 from app.slack.handles import pack
 from app.slack.types import Blocks, Handle, Message
 from kb.chat.types import Citation, Question, Reply, Statement
@@ -14,14 +15,20 @@ MAX_CITATIONS = 3  # shown a statement
 MAX_ANSWERS = 9  # buttons of a question
 
 
-def reply_message(reply: Reply, words: Words) -> Message:
-    """A reply, statement by statement with what it rests on, then the question."""
+def reply_message(reply: Reply, words: Words, *, judged: Handle | None = None) -> Message:
+    """A reply, statement by statement with what it rests on, then the question.
+
+    `judged` is the diagnosis the person spoke about as right or wrong: buttons keep that.
+    """
     blocks: Blocks = [_statement(item, words) for item in reply.statements]
     last: Blocks = []
     if reply.question:
         blocks.append(kit.divider())
         blocks += _question(reply.question)
         last.append(_answers(reply))
+    if judged:
+        named = bool(judged.cause)
+        last.append(kit.actions(judging_buttons(words, judged, named=named)))
     if reply.suggestions:
         last.insert(0, kit.context(words("slack.try", what=" · ".join(reply.suggestions))))
     told = [item.text for item in reply.statements]

@@ -68,11 +68,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """What a button carries: the kept diagnosis, its language, the conversation it belongs to."""
+    """What a button carries: the kept diagnosis, its language, the conversation it belongs to.
+
+    `cause` is the one spoken of, empty for the likeliest of the diagnosis.
+    """
 
     kept: str
     language: Language
     conversation: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,14 @@ class Message:
 
     text: str
     blocks: Blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """A file to put beside a message, under the title people see."""
+
+    title: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

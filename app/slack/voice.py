@@ -1,15 +1,16 @@
-"""Saying things in Slack: post, edit, react; with a way out where the bot is no member."""
+"""Saying things in Slack: post, edit, attach, react; with a way out where the bot is no member."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import structlog
-from slack_sdk.errors import SlackApiError
+from slack_sdk.errors import SlackApiError, SlackClientError
 
-from app.slack.types import Message, Place
+from app.slack.types import Message, Place, TextFile
 from app.slack.workspaces import SlackError, reason, unreachable
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ UNFIT = frozenset(
 # Nothing in a message becomes a name, a channel or a preview by itself.
 NEVER = {"unfurl_links": False, "unfurl_media": False}
 UNREAD = {"link_names": False, "parse": "none"}
+FILE_NAME = "diagnosis.txt"
+FILE_TODO = "the app needs the scope files:write: add it and install again, or set a public URL"
+REACTION_S = 10.0  # a mark is not worth a longer wait: the answer stands behind it
 REACTION_FINE = frozenset({"already_reacted", "no_reaction", "message_not_found"})
 
 
@@ -70,21 +74,40 @@ class Voice:
             raise _refused(error) from None
         return str(told.get("ts") or "")
 
-    async def edit(self, ts: str, message: Message) -> None:
+    async def edit(self, ts: str, message: Message) -> str:
         """Put `message` in the place of the one posted as `ts`; posts it where that is gone.
+
+        Returns its ``ts``, an empty string where it cannot be edited later.
 
         Raises:
             SlackError: Slack refused it.
         """
         if not ts:
-            await self.say(message)
-            return
+            return await self.say(message)
         try:
             await self._call("chat_update", message, ts=ts)
         except SlackApiError as error:
             if reason(error) not in ("message_not_found", "cant_update_message"):
                 raise _refused(error) from None
-            await self.say(message)
+            return await self.say(message)
+        return ts
+
+    async def attach(self, file: TextFile, *, thread: str) -> None:
+        """Put a file beside what was said; one that cannot be put costs a log line."""
+        try:
+            # The SDK asks for an address, sends the file there and shares it; the older way,
+            # files.upload, is closed: https://docs.slack.dev/messaging/working-with-files
+            await self._client.files_upload_v2(
+                filename=FILE_NAME,
+                title=file.title,
+                content=file.text.encode(),
+                channel=self._place.channel,
+                thread_ts=thread or None,
+            )
+        except SlackApiError as error:
+            self._log.warning("slack file refused", error=reason(error), todo=FILE_TODO)
+        except (SlackClientError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._log.warning("slack file lost", error=type(error).__name__)
 
     async def react(self, ts: str, name: str, *, instead_of: str = "") -> None:
         """Put a reaction on a message; one that cannot be put costs nothing but a log line."""
@@ -97,7 +120,8 @@ class Voice:
 
     async def _quietly(self, call: Awaitable[Any]) -> None:
         try:
-            await call
+            async with asyncio.timeout(REACTION_S):
+                await call
         except SlackApiError as error:
             if reason(error) not in REACTION_FINE:
                 self._log.info("slack reaction refused", error=reason(error))

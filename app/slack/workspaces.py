@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +20,13 @@ from slack_sdk.http_retry.builtin_async_handlers import (
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
+from app.slack import patience
 from app.slack.logs import slack_logger
 from kb.errors import KBError, SettingsError
 
 if TYPE_CHECKING:
+    from slack_sdk.http_retry.state import RetryState
+
     from kb.settings import Settings
 
 FROM_OAUTH = "copy it from the app's page at api.slack.com/apps, 'OAuth & Permissions' (xoxb-…)"
@@ -34,7 +39,6 @@ FROM_BASICS = (
 )
 CALL_TIMEOUT_S = 30
 RATE_RETRIES = 4  # Slack lets one message a second into a channel: bursts wait their turn
-MAX_RETRY_AFTER_S = 60  # a longer wait helps nobody who is waiting for the answer
 CONNECTIONS = 20
 
 
@@ -63,17 +67,33 @@ def unreachable(error: Exception) -> SlackError:
 class RateLimited(AsyncRateLimitErrorRetryHandler):  # type: ignore[misc]
     """Waits as long as Slack says (Retry-After), unless that is too long to be of use."""
 
+    def __init__(self, *, wait: Callable[[float], Awaitable[None]] = patience.wait) -> None:
+        super().__init__(max_retry_count=RATE_RETRIES)
+        self._wait = wait
+
     async def _can_retry_async(self, *, response: Any = None, **others: Any) -> bool:  # noqa: ANN401
         limited = await super()._can_retry_async(response=response, **others)
-        return bool(limited) and _retry_after_s(response) <= MAX_RETRY_AFTER_S
+        return bool(limited) and _asked_s(response) <= patience.MAX_WAIT_S
+
+    async def prepare_for_next_attempt_async(
+        self,
+        *,
+        state: RetryState,
+        response: Any = None,  # noqa: ANN401 - the SDK's own type
+        **_others: Any,  # noqa: ANN401
+    ) -> None:
+        """Wait. The SDK's own way reads the header's first digit alone: 6 seconds of 61."""
+        state.next_attempt_requested = True
+        # The rest of a second keeps those apart who were told the same.
+        await self._wait(_asked_s(response) + random.random())  # noqa: S311
+        state.increment_current_attempt()
 
 
-def _retry_after_s(response: Any) -> float:  # noqa: ANN401 - the SDK's own type
+def _asked_s(response: Any) -> float:  # noqa: ANN401 - the SDK's own type
     for name, values in response.headers.items():
         if name.lower() == "retry-after":
-            value = values if isinstance(values, str) else values[0]
-            return float(value) if value.isdigit() else MAX_RETRY_AFTER_S + 1
-    return 1
+            return patience.wait_s(values if isinstance(values, str) else values[0])
+    return patience.NOT_SAID_S
 
 
 def retry_handlers() -> list[AsyncRetryHandler]:
@@ -84,7 +104,7 @@ def retry_handlers() -> list[AsyncRetryHandler]:
     return [
         AsyncConnectionErrorRetryHandler(max_retry_count=1),
         AsyncServerErrorRetryHandler(max_retry_count=1),
-        RateLimited(max_retry_count=RATE_RETRIES),
+        RateLimited(),
     ]
 
 

@@ -51,10 +51,9 @@ def show_answer(shown: Shown, actions: Callable[[], None]) -> None:
         if not no_timeout:
             _warnings(shown)
         if shown.view.status == "diagnosed":
+            _best_check(shown)
             _next(shown)
     with narrow:
-        if shown.view.status == "diagnosed":
-            _best_check(shown)
         _facts(shown)
         _progress(shown)
         _cases(shown)
@@ -350,7 +349,8 @@ def _facts(shown: Shown) -> None:
 def _progress(shown: Shown) -> None:
     """How far each rank got; nothing where that is not known."""
     words, incident = shown.words, shown.diagnosis.incident
-    rows = charts.progress(incident.ranks, (culprit.rank for culprit in incident.culprit_ranks))
+    culprits = (culprit.rank for culprit in incident.culprit_ranks)
+    rows = charts.progress(incident.ranks, culprits, incident.first_error)
     if rows:
         with st.container(border=True):
             show(markup.heading(words("heading.ranks"), level=3))

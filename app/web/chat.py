@@ -171,7 +171,7 @@ def _read(
                 language=wanted(text, known),
             )
     except KBError as error:
-        tell(error)
+        tell(error, spoken)
         return None
 
 
@@ -195,7 +195,7 @@ def _send(
                     else:
                         reply = item
         except KBError as error:
-            tell(error)
+            tell(error, spoken)
     return reply
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from app.labels import Words
 from app.present import percent
 from app.quoting import plain
+from app.web.charts import INK
 from kb.types import Cause, Entry
 
 if TYPE_CHECKING:
@@ -167,8 +168,9 @@ def bar_chart(bars: Sequence[Bar], title: str) -> Any:  # noqa: ANN401 - altair.
         ),
         tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("count:Q", title=title)],
     )
-    text = base.mark_text(align="left", dx=4, color=GREY).encode(text="count:Q")
-    return (base.mark_bar(color=BLUE) + text).properties(height=BAR_PX * len(rows) + AXIS_PX)
+    text = base.mark_text(align="left", dx=4, color="currentColor").encode(text="count:Q")
+    height = BAR_PX * len(rows) + AXIS_PX
+    return (base.mark_bar(color=BLUE) + text).properties(height=height, config=INK)
 
 
 def _names_axis() -> Any:  # noqa: ANN401 - altair.Axis
@@ -210,7 +212,7 @@ def reliability_chart(bins: Sequence[Any], words: Words) -> Any:  # noqa: ANN401
         ideal.mark_line(strokeDash=[5, 4], color=GREY)
         + base.mark_rule(color=PALE, strokeWidth=2).encode(x=x, y=alt.Y("low:Q"), y2="high:Q")
         + base.mark_circle(color=BLUE, size=80, opacity=1).encode(x=x, y=y, tooltip=tooltip)
-    ).properties(height=340)
+    ).properties(height=340, config=INK)
 
 
 def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: ANN401 - altair.Chart
@@ -242,5 +244,5 @@ def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: A
                 alt.Tooltip("share:Q", title="%", format=".0%"),
             ],
         )
-        .properties(height=PAIR_PX * len(rows) + AXIS_PX + BAR_PX)
+        .properties(height=PAIR_PX * len(rows) + AXIS_PX + BAR_PX, config=INK)
     )

@@ -132,6 +132,8 @@ def check_size(text: str, uploads: Sequence[Upload], settings: Settings) -> None
         raise InputError(
             f"{size / MIB:.0f} MiB are more than the {limit / MIB:.0f} MiB this page takes",
             todo=f"send it to the API (timeout-kb serve), which takes any size: {curl(settings)}",
+            reason="page_limit",
+            values={"size": f"{size / MIB:.0f}", "limit": f"{limit / MIB:.0f}"},
         )
 
 

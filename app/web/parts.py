@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from app.failure import told
 from app.labels import Words
 from kb.errors import InputError, KBError, NotFoundError
 from kb.settings import load_settings
@@ -109,11 +110,12 @@ def tell(error: KBError, words: Words | None = None) -> None:
     from app.web.markup import NOTHING, html, show
 
     title = ERRORS.get(type(error), "page.error_other")
+    said = told(error, words) if words else error
     show(
         html(
             '<div class="tk-note tk-bad" role="alert">{title}{what}<br>{todo}</div>',
             title=html("<b>{t}</b><br>", t=words(title)) if words else NOTHING,
-            what=error.what,
-            todo=error.todo,
+            what=said.what,
+            todo=said.todo,
         )
     )

@@ -42,7 +42,12 @@ def torch_release(torch: str | None) -> Version | None:
         return None
     match = _RELEASE.match(torch)
     if match is None:
-        raise InputError(f"torch version {torch!r} is not a version", todo="write it like 2.4.1")
+        raise InputError(
+            f"torch version {torch!r} is not a version",
+            todo="write it like 2.4.1",
+            reason="torch_version",
+            values={"version": torch},
+        )
     return Version(match[1])
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kb.chat.conversations import Conversations
-from kb.chat.message import Parts, take_apart, without_orders
+from kb.chat.message import Parts, take_apart, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
 from kb.chat.turns import Answer, Spoken, Turns
 from kb.chat.types import Conversation, Reply, Statement, Turn
@@ -158,10 +159,12 @@ class Chat:
             )
         known = self._open(identifier, create=create)
         reading = self._service.read_text(message)
-        parts = take_apart(message, reading, asks=self._understanding.asks)
+        asks = partial(self._understanding.asks, has_incident=known.reading is not None)
+        parts = take_apart(message, reading, asks=asks)
         own, _ = redact(parts.own)
         if parts.pasted:
             reading = without_orders(reading, parts.own, self._understanding.is_order)
+            reading = without_sentences(reading, self._understanding.suppositions(own))
         with self._kept.turn(known.id):
             known = self._fresh(known, identifier)
             spoken = Spoken(

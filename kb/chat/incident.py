@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kb.chat.types import Answered, Change, Conversation, Option, Question
+from kb.chat.clues import clue
+from kb.chat.types import Answered, Change, Conversation, Option, Question, Turn
 from kb.diagnose.checks import best_check
 from kb.diagnose.fixes import elsewhere, fit
 from kb.diagnose.given import given
@@ -108,6 +109,34 @@ def find_check(knowledge: Knowledge, identifier: str) -> Check | None:
     )
 
 
+def taken_back(
+    known: Conversation, words: Callable[[str], frozenset[str]], sentence: str, *, named: bool
+) -> tuple[Conversation, tuple[str, ...]]:
+    """The conversation without the remarks that `sentence` means, and those, as they were said.
+
+    Meant are those that share most of `words` with it; where none shares a word, what was told or
+    answered last, and nothing where the sentence names (`named`) a cause.
+    """
+    said = words(sentence)
+    shared = [len(said & words(remark)) for remark in known.told]
+    if any(shared):
+        pairs = list(zip(known.told, shared, strict=True))
+        told = tuple(remark for remark, common in pairs if common < max(shared))
+        return replace(known, told=told), tuple(r for r, common in pairs if common == max(shared))
+    if named:
+        return known, ()
+    latest = next((turn.asked for turn in reversed(known.turns) if _tells(turn, known)), "")
+    if known.answered and known.answered[-1].quote == latest:
+        return replace(known, answered=known.answered[:-1]), (latest,)
+    return replace(known, told=known.told[:-1]), known.told[-1:]
+
+
+def _tells(turn: Turn, known: Conversation) -> bool:
+    """Whether something said in the turn still counts."""
+    answers = {item.quote for item in known.answered}
+    return turn.asked in answers or any(remark in turn.asked for remark in known.told)
+
+
 def new_signals(before: Judged, after: Judged) -> list[Signal]:
     """Signals `after` has and `before` had not, strongest first."""
     new = [
@@ -118,16 +147,16 @@ def new_signals(before: Judged, after: Judged) -> list[Signal]:
     return sorted(new, key=lambda signal: (-_strength(signal), signal.name))
 
 
-def evidence_quote(signal: Signal) -> str:
-    """What to quote of a signal: an answer such as “2” by what was seen."""
-    return signal.reason_id if signal.name.startswith(TOLD) else signal.quote
+def evidence_quote(signal: Signal, knowledge: Knowledge) -> str:
+    """What to quote of a signal: the words that count, an answer such as “2” by what was seen."""
+    return signal.reason_id if signal.name.startswith(TOLD) else clue(signal, knowledge)
 
 
 def _strength(signal: Signal) -> float:
     return max((abs(weight) for weight in signal.weights.values()), default=0.0)
 
 
-def changes(before: Judged, after: Judged) -> tuple[Change, ...]:
+def changes(before: Judged, after: Judged, knowledge: Knowledge) -> tuple[Change, ...]:
     """The causes whose probability moved, most first, with the new evidence that moved them."""
     new = new_signals(before, after)
     moved = [
@@ -141,17 +170,34 @@ def changes(before: Judged, after: Judged) -> tuple[Change, ...]:
             title=item.title,
             before=before.share(item.id),
             after=after.share(item.id),
-            why=_why(item.id, by, new),
+            why=_why(item.id, by, new, knowledge),
         )
         for by, item in moved[:CHANGES_TOLD]
     )
 
 
-def _why(cause: str, by: float, new: Sequence[Signal]) -> tuple[str, ...]:
+def retitled(
+    moved: Sequence[Change], knowledge: Knowledge, language: Language
+) -> tuple[Change, ...]:
+    """The changes with the causes' titles in that language."""
+    causes = knowledge.cause_by_id
+    return tuple(
+        replace(item, title=causes[item.cause].title.get(language))
+        for item in moved
+        if item.cause in causes
+    )
+
+
+def _why(cause: str, by: float, new: Sequence[Signal], knowledge: Knowledge) -> tuple[str, ...]:
     """Quotes of the new evidence that moves `cause` that way, else of all that is new."""
     direct = [signal for signal in new if signal.weights.get(cause, 0.0) * by > 0]
-    quotes = dict.fromkeys(evidence_quote(signal) for signal in (direct or new))
-    return tuple(quote for quote in quotes if quote)[:WHY_QUOTES]
+    quotes = dict.fromkeys(evidence_quote(signal, knowledge) for signal in (direct or new))
+    whole = [
+        quote
+        for quote in quotes
+        if quote and not any(quote in other for other in quotes if other != quote)
+    ]
+    return tuple(whole[:WHY_QUOTES])
 
 
 def next_question(
@@ -164,7 +210,7 @@ def next_question(
     known = given(judged.reading, knowledge.given)
     checks = [
         check
-        for item in leading[:2]
+        for item in leading
         for check in fitting_checks(knowledge, item.id, incident)
         if check.id not in asked and check.gives not in known
     ]

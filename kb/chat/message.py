@@ -7,7 +7,7 @@ program output only what stands clearly apart from it, before or after, is taken
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kb.logs.prose import is_personal, is_prose
@@ -68,6 +68,19 @@ def without_orders(reading: LogReading, own: str, is_order: Callable[[str], bool
     def kept(text: str) -> str:
         lines = text.split("\n")
         return "\n".join(line for line in lines if line in said or not is_order(line))
+
+    mine = kept(reading.words)
+    lines = reading.word_lines if mine == reading.words else ()
+    return replace(reading, words=mine, description=kept(reading.description), word_lines=lines)
+
+
+def without_sentences(reading: LogReading, sentences: Sequence[str]) -> LogReading:
+    """The reading with those sentences of the person's words taken out."""
+
+    def kept(text: str) -> str:
+        for sentence in sentences:
+            text = text.replace(sentence, "")
+        return text
 
     mine = kept(reading.words)
     lines = reading.word_lines if mine == reading.words else ()

@@ -15,7 +15,7 @@ from kb.types import Language
 MAX_SPOKEN = 1000  # characters read for intents; a question is shorter, the rest is a report
 _MEMORY = 16 << 20  # bytes RE2 may use for one set of automata
 
-Need = Literal["", "setting", "topic"]
+Need = Literal["", "setting", "topic", "ordinal"]
 Answer = Literal["", "yes", "no", "unsure"]
 Settles = Literal["", "confirmed", "denied"]
 Parts = Literal["", "new", "same"]
@@ -31,6 +31,7 @@ class Saying:
         replies: the answer given to an open question.
         settles: whether a cause is confirmed or denied.
         parts: whether the logs belong to another job or to the same.
+        retracts: whether an earlier remark is taken back.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Saying:
     replies: Answer = ""
     settles: Settles = ""
     parts: Parts = ""
+    retracts: bool = False
     no_match: tuple[str, ...] = ()
 
 
@@ -80,7 +82,7 @@ class Ordinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Words of one kind: those of the field, or orders that stand in logs."""
+    """Ways of saying one kind of thing."""
 
     patterns: tuple[str, ...]
     examples: tuple[str, ...]
@@ -89,7 +91,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrasebook:
-    """The whole of data/chat.yaml."""
+    """The whole of data/chat.yaml.
+
+    Attributes:
+        field: words of this field.
+        orders: orders to an assistant that stand in logs.
+        questions: interrogatives; `statements` look like them and are none.
+        denials: what denies a cause it names; `complaints` look like it and say the contrary.
+        choices: nothing but a place in a list.
+    """
 
     intents: tuple[Saying, ...]
     topics: tuple[Topic, ...]
@@ -97,6 +107,11 @@ class Phrasebook:
     ordinals: tuple[Ordinal, ...]
     field: Group
     orders: Group
+    questions: Group
+    statements: Group
+    denials: Group
+    complaints: Group
+    choices: Group
 
 
 class Matcher:
@@ -148,6 +163,13 @@ class Phrases:
         self._places = Matcher([(item.id, item.patterns) for item in book.places])
         self._ordinals = Matcher([(str(item.number), item.patterns) for item in book.ordinals])
         self._field = Matcher([("field", book.field.patterns)])
+        self._questions = Matcher(
+            [("questions", book.questions.patterns), ("statements", book.statements.patterns)]
+        )
+        self._denials = Matcher(
+            [("denials", book.denials.patterns), ("complaints", book.complaints.patterns)]
+        )
+        self._choices = Matcher([("choices", book.choices.patterns)])
         self._orders = Matcher([("orders", book.orders.patterns)])
 
     def sayings(self, text: str) -> tuple[Saying, ...]:
@@ -174,6 +196,21 @@ class Phrases:
     def is_order(self, line: str) -> bool:
         """Whether a line gives orders to an assistant, such as to ignore its instructions."""
         return bool(self._orders.match(line))
+
+    def is_question(self, sentence: str) -> bool:
+        """Whether a sentence asks, with or without a question mark, and so tells nothing."""
+        return self._questions.match(sentence) == (0,)
+
+    def is_denial(self, text: str) -> bool:
+        """Whether the text says that what it names is in order, or is not the cause."""
+        return self._denials.match(text) == (0,)
+
+    def choice(self, text: str) -> int:
+        """The place in a list, counted from 1, that is all the text says; 0 for none."""
+        if not self._choices.match(text):
+            return 0
+        figure = next((int(char) for char in text if char.isdecimal()), 0)
+        return self.ordinal(text) or figure
 
     def of_the_field(self, text: str) -> bool:
         """Whether the text holds a word of the field."""

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 
 from kb.chat.incident import Judged
 from kb.chat.phrases import Place, Settles
-from kb.chat.types import Change, Citation, Conversation, Intent, Question, Statement, StatementRole
+from kb.chat.types import (
+    Change,
+    Citation,
+    Conversation,
+    Intent,
+    Outcome,
+    Question,
+    Statement,
+    StatementRole,
+)
 from kb.diagnose.wording import Placed, Words
 from kb.knowledge import Knowledge
-from kb.types import Cause, Diagnosis, RankedCause
+from kb.types import Cause, Diagnosis, Incident, Language, RankedCause
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -31,6 +40,10 @@ class Heard:
         causes, places, ordinal: what it names: causes, backends and frameworks, a place in a list.
         settings: names of settings, as data/advice.yaml knows them or as written.
         settles: whether a cause was confirmed or denied.
+        speaks: the language asked for.
+        asks: whether it is a question that nothing here answers.
+        denies: whether it says that what it names is in order.
+        cases: those of the reply to be said again, in its order.
     """
 
     intent: Intent
@@ -41,15 +54,20 @@ class Heard:
     ordinal: int = 0
     settings: tuple[str, ...] = ()
     settles: Settles = ""
+    speaks: Language | None = None
+    asks: bool = False
+    denies: bool = False
+    cases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An answer: statements, the cause spoken of, cases shown."""
+    """An answer: statements, the cause spoken of, cases shown, how the incident ended."""
 
     statements: tuple[Statement, ...]
     focus: str = ""
     shown: tuple[str, ...] = ()
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +82,19 @@ class Talk:
     before: Judged | None = None
     changes: tuple[Change, ...] = ()
     question: Question | None = None
-    event: str = ""  # what the turn did: merged, repeated, other, asked_new, answered, skip
+    event: str = ""  # merged, repeated, other, asked_new, answered, skip, retracted
     other: str = ""  # why the logs are of another job
+    retracted: tuple[str, ...] = ()  # remarks taken back
 
     @property
     def knowledge(self) -> Knowledge:
         """All knowledge."""
         return self.service.knowledge
+
+    @property
+    def incident(self) -> Incident:
+        """The incident, without anything known of it where there is none."""
+        return self.judged.reading.incident if self.judged else Incident()
 
     @property
     def diagnosis(self) -> Diagnosis | None:

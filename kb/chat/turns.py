@@ -14,10 +14,13 @@ from kb.chat.incident import (
     find_check,
     judge,
     next_question,
+    retitled,
+    taken_back,
 )
+from kb.chat.message import without_sentences
 from kb.chat.suggestions import suggest
 from kb.chat.talk import Heard, Said, Talk
-from kb.chat.types import Answered, Change, Conversation, Question, Reply, Statement
+from kb.chat.types import Answered, Change, Conversation, Question, Reply, Statement, Turn
 from kb.chat.understanding import Situation, Understanding, Understood
 from kb.diagnose.wording import Words
 from kb.logs.merge import merge_readings, other_job
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 MAX_TOLD_CHARS = 1000  # of one remark; longer ones are pastes
 HELD = 64  # judgements held in memory, about a megabyte each at most
 MAX_SHOWN = 40  # cases remembered as shown
+# Replies that are about the talk itself: what is said again is the answer before them.
+MANNERS = frozenset({"language", "courtesy", "help", "off_topic", "unclear"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +90,8 @@ class _State:
     before: Judged | None = None
     event: str = ""
     other: str = ""
+    retracted: tuple[str, ...] = ()
+    changed: tuple[Change, ...] = ()  # by the answer that is said again
 
 
 class Turns:
@@ -118,9 +125,13 @@ class Turns:
             return self._skip(state)
         if understood.answered is not None:
             return self._take_answer(state, understood.answered)
+        if understood.retracts:
+            return self._take_back(state, understood)
         if understood.told:
             return self._take_told(state, understood, spoken.reading)
         heard = understood.heard or (Heard(intent="unclear", own=spoken.own),)
+        if understood.speaks and heard[0].intent == "language":
+            return self._say_again(state, heard[0])
         return self._answer(state, list(heard), asks=False)
 
     # --- what was said ---------------------------------------------------------------------
@@ -130,13 +141,16 @@ class Turns:
         check = None
         if known.open and known.asked:
             check = find_check(self._service.knowledge, known.asked[-1])
+        last = known.turns[-1].reply if known.turns else None
+        answered = _last_answer(known)
         events = {hit.cue.event for hit in engine.report_cues(spoken.reading)}
         return Situation(
             has_incident=known.reading is not None,
             check=check,
             reports="hang" in events or {"distributed", "failure"} <= events,
             tells=bool(events) or bool(engine.signals(spoken.reading)),
-            lists=bool(known.turns) and known.turns[-1].reply.intent in ("similar", "search"),
+            just_asked=last is not None and last.question is not None,
+            lists=answered is not None and answered.reply.intent in ("similar", "search"),
         )
 
     def _answer_paste(self, state: _State, spoken: Spoken) -> Answer:
@@ -182,14 +196,53 @@ class Turns:
         told = understood.told[:MAX_TOLD_CHARS]
         follow = list(understood.heard)
         if known.reading is None:
-            state = replace(state, conversation=_new_incident(known, reading))
+            supposed = self._understanding.suppositions(told)
+            left = without_sentences(reading, supposed)
+            kept = left if left.words.strip() else reading
+            state = replace(state, conversation=_new_incident(known, kept))
         else:
             before = self._known(known, state.language)
             conversation = replace(
                 known, reading=_with_facts(known.reading, reading), told=(*known.told, told)
             )
             state = replace(state, conversation=conversation, before=before)
-        return self._answer(state, [Heard(intent="tell", own=told), *follow], asks=True)
+        return self._answer(state, [self._understanding.remark(told), *follow], asks=True)
+
+    def _take_back(self, state: _State, understood: Understood) -> Answer:
+        """A remark that no longer counts, and what is told in its place."""
+        known = state.conversation
+        before = self._known(known, state.language)
+        meant = self._understanding.remark(understood.retracts)
+        left, retracted = taken_back(
+            known, self._understanding.words, meant.own, named=bool(meant.causes)
+        )
+        told = (understood.told[:MAX_TOLD_CHARS],) if understood.told else ()
+        state = replace(
+            state,
+            conversation=replace(left, told=(*left.told, *told)),
+            before=before,
+            event="retracted",
+            retracted=retracted,
+        )
+        return self._answer(state, [replace(meant, denies=False)], asks=True)
+
+    def _say_again(self, state: _State, wanted: Heard) -> Answer:
+        """The last answer in the language asked for."""
+        known = state.conversation
+        turn = _last_answer(known)
+        if turn is None or (known.reading is None and turn.reply.intent in ("log", "tell")):
+            return self._answer(state, [wanted], asks=False)
+        heard = self._understanding.again(turn.asked, turn.reply.intent)
+        cases = [
+            citation.id
+            for statement in turn.reply.statements
+            if statement.role == "case"
+            for citation in statement.citations
+            if citation.kind == "case"
+        ]
+        heard = replace(heard, cases=tuple(dict.fromkeys(cases)))
+        state = replace(state, changed=turn.reply.changes)
+        return self._answer(state, [wanted, heard], asks=turn.reply.question is not None)
 
     def _take_answer(self, state: _State, answered: Answered) -> Answer:
         known = state.conversation
@@ -235,9 +288,9 @@ class Turns:
         )
         number = known.turns[-1].reply.number + 1 if known.turns else 1
         self._memory.put(_key(known, number, state.language), judged)
-        moved: tuple[Change, ...] = ()
+        moved = retitled(state.changed, self._service.knowledge, state.language)
         if judged and state.before and state.event != "skip":
-            moved = changes(state.before, judged)
+            moved = changes(state.before, judged, self._service.knowledge)
         question = self._question(state, judged, words, asks=asks)
         if not asks and any(item.intent == "next" for item in heard):
             question = question or self._question(state, judged, words, asks=True)
@@ -252,6 +305,7 @@ class Turns:
             question=question,
             event=state.event,
             other=state.other,
+            retracted=state.retracted,
         )
         said = [ANSWERERS[item.intent](replace(talk, heard=item)) for item in heard]
         changed = bool(judged) and heard[0].intent in ("log", "tell") and state.event != "skip"
@@ -263,9 +317,10 @@ class Turns:
             language=state.language,
             statements=_together(said),
             question=question,
-            changes=moved,
+            changes=() if state.changed else moved,
             diagnosis=self._shown(judged) if judged and changed else None,
             suggestions=suggest(talk, heard[-1].intent),
+            outcome=next((item.outcome for item in said if item.outcome), None),
         )
         return Answer(reply=reply, conversation=conversation)
 
@@ -299,6 +354,11 @@ def _new_incident(known: Conversation, reading: LogReading) -> Conversation:
     return replace(
         known, reading=reading, told=(), answered=(), asked=(), open=False, focus="", shown=()
     )
+
+
+def _last_answer(known: Conversation) -> Turn | None:
+    """The last turn that was about something."""
+    return next((item for item in reversed(known.turns) if item.reply.intent not in MANNERS), None)
 
 
 def _repeated(known: LogReading, reading: LogReading) -> bool:

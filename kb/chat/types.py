@@ -31,6 +31,7 @@ Intent = Literal[
     "search",  # look something up without an incident
     "language",  # speak another language
     "outcome",  # that was it, that was not it
+    "recap",  # what was told so far
     "help",
     "courtesy",
     "off_topic",
@@ -99,11 +100,25 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the incident ended, by the person's word: what a face may keep as feedback.
+
+    `cause` is the one the answer named, `actual` the one it was, empty where nobody knows yet.
+    The fields are those of the body of ``POST /v1/feedback``; its `diagnosis` is the conversation.
+    """
+
+    verdict: Literal["right", "wrong"]
+    cause: str
+    actual: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What the assistant says to one message.
 
     `diagnosis` is there when this message made or changed it. `suggestions` are things the person
     might say next, in the reply's language. `source` tells whether a language model worded it.
+    `outcome` is there where the person said how it ended; nothing of it is kept yet.
     """
 
     conversation: str
@@ -115,6 +130,7 @@ class Reply:
     changes: tuple[Change, ...] = ()
     diagnosis: Diagnosis | None = None
     suggestions: tuple[str, ...] = ()
+    outcome: Outcome | None = None
     source: Literal["engine", "model"] = "engine"
 
 

@@ -1,36 +1,46 @@
 """From a person's words to what they mean, without a language model.
 
 Patterns of data/chat.yaml decide where they say something. Where they do not, the answer to the
-open question, cues of a hang, and words of the field do; the rest is not ours.
+open question, cues of a hang, and words of the field do; the rest is not ours. What asks is never
+evidence, whatever it names.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kb.chat.phrases import Phrases, Saying
+from kb.chat.sentences import clauses, sentences, states
 from kb.chat.talk import Heard
 from kb.chat.types import Answered, Intent
 from kb.knowledge import Knowledge
 from kb.text import default_tokenizer
 from kb.types import Check, Language
 
-MAX_SENTENCES = 12
-SHORT_ANSWER = 24  # characters of "the second one", "第二个吧"
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
 ORDERING: frozenset[Intent] = frozenset({"language", "case", "search", "similar", "help"})
 REPORT_CHARS = 120  # a question is shorter
 ALIKE = 0.5  # share of the person's words an option must have to be meant
 ALIKE_LEAD = 0.2  # by which it must lead before the next option
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_DIGIT = re.compile(r"\d")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z][a-z']+")
+# Words of taking back itself; they do not tell which remark is meant.
+PLAIN = (
+    "forget ignore disregard drop delete remove take back what i said told you wrote about my last"
+    " previous remark message statement that it was wrong sorry never mind please the thing is not"
+    " of on in we 忘掉 忽略 撤回 收回 刚才 刚刚 之前 前面 说的 说错了 那句 那条 这条 关于 我 的 了"
+    " 不算 作废 不要了 是 不是"
+)
+NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
+SUPPOSING = ("why-not", "what-about")  # sayings that ask whether it is some cause
+TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
 # Intents about an incident: without one, a message that reports a hang is the incident itself.
 ABOUT_INCIDENT: frozenset[Intent] = frozenset(
@@ -45,6 +55,7 @@ class Situation:
     Attributes:
         has_incident: whether there is one to speak of.
         check: the one the open question asks about.
+        just_asked: whether the last reply ended with that question.
         reports: whether the words report a hang or failed communication.
         tells: whether the words hold evidence (cues, lines, facts).
         lists: whether the last reply listed cases.
@@ -52,6 +63,7 @@ class Situation:
 
     has_incident: bool
     check: Check | None = None
+    just_asked: bool = False
     reports: bool = False
     tells: bool = False
     lists: bool = False
@@ -68,6 +80,7 @@ class Understood:
         unsure: whether the person cannot answer it.
         speaks: the language asked for.
         parts: ``new`` or ``same``: what the person says of the logs pasted.
+        retracts: the sentence that takes an earlier remark back.
     """
 
     told: str = ""
@@ -76,6 +89,7 @@ class Understood:
     unsure: bool = False
     speaks: Language | None = None
     parts: str = ""
+    retracts: str = ""
 
 
 class Understanding:
@@ -87,9 +101,12 @@ class Understanding:
         self._settings = _setting_names(knowledge)
         self._ids = frozenset(knowledge.advice_by_id)
 
-    def asks(self, line: str) -> bool:
-        """Whether a pattern reads something in the line."""
-        return bool(self._sayings(line))
+    def asks(self, line: str, *, has_incident: bool) -> bool:
+        """Whether a line with an error in it is said to us: a pattern reads it, or it asks.
+
+        Without an incident a question about an error is the incident itself.
+        """
+        return bool(self._sayings(line)) or (has_incident and self._phrases.is_question(line))
 
     def is_order(self, line: str) -> bool:
         """Whether a line in a log orders the assistant about rather than tells what happened.
@@ -110,27 +127,127 @@ class Understanding:
         reply = next((item for item in whole if item.replies), None)
         if reply is not None and situation.check is not None:
             return self._replied(own, reply, situation.check)
-        if not whole and situation.lists and self._number(own):
-            return Understood(heard=(self._heard("case", own),))
-        if not whole and situation.check is not None:
-            outcome = self._outcome(own, situation.check)
-            if outcome:
-                answered = Answered(check=situation.check.id, outcome=outcome, quote=own)
-                return Understood(answered=answered)
+        placed = None if whole else self._placed(own, situation)
+        if placed is not None:
+            return placed
+        retracts = next((item for item in sentences(own) if self._retracts(item)), "")
+        if retracts and situation.has_incident:
+            return Understood(retracts=retracts, told=self._put_right(own))
         asked: dict[Intent, Heard] = {}
         told: list[str] = []
         speaks: Language | None = None
         parts = ""
-        for sentence in self._sentences(own, whole):
+        for sentence in sentences(own):
             saying = self._saying(sentence)
             if saying is None or saying.replies:
-                told.append(sentence)
+                if situation.has_incident and self._phrases.is_question(sentence):
+                    told += self._declared(sentence)
+                    inquiry = self._inquiry(sentence)
+                    asked.setdefault(inquiry.intent, inquiry)
+                else:
+                    told.append(sentence)
                 continue
             speaks = speaks or saying.speaks
             parts = parts or saying.parts
+            if saying.id in SUPPOSING and situation.has_incident:
+                told += self._declared(sentence)
             if not saying.parts:
-                asked.setdefault(saying.intent, self._heard(saying.intent, sentence, saying))
+                intent: Intent = "unclear" if saying.retracts else saying.intent
+                asked.setdefault(intent, self._heard(intent, sentence, saying))
         return self._sorted(own, asked, told, speaks, parts, situation)
+
+    def suppositions(self, own: str) -> tuple[str, ...]:
+        """Sentences that ask whether it is some cause: in a report they would count as its signs.
+
+        “Why does it hang when saving?” is none: it tells that it hangs when saving.
+        """
+        return tuple(
+            sentence
+            for sentence in sentences(own)
+            if self._phrases.is_question(sentence)
+            and self._phrases.causes(sentence)
+            and all(item.id in SUPPOSING for item in self._sayings(sentence)[:1])
+        )
+
+    def remark(self, told: str) -> Heard:
+        """Something told, with the causes it names and whether it denies them."""
+        return replace(self._heard("tell", told), denies=self._phrases.is_denial(told))
+
+    def words(self, text: str) -> frozenset[str]:
+        """The words by which a remark is found again: its tokens and the causes it names."""
+        return _tokens(text).difference(_tokens(PLAIN)) | frozenset(self._phrases.causes(text))
+
+    def again(self, asked: str, intent: Intent) -> Heard:
+        """What was heard when the reply of that intent was given."""
+        said = (item for item in sentences(asked) if self._is_of(item, intent))
+        return self._heard(intent, next(said, asked))
+
+    def _is_of(self, sentence: str, intent: Intent) -> bool:
+        saying = self._saying(sentence)
+        return saying is not None and saying.intent == intent
+
+    def _placed(self, own: str, situation: Situation) -> Understood | None:
+        """A place in the list or the question before, or words like those of its options."""
+        number, check = self._phrases.choice(own), situation.check
+        if number and situation.lists:
+            return Understood(heard=(self._heard("case", own),))
+        # A bare figure is what a button of an older question says; words mean what was just asked.
+        meant = situation.just_asked or _DIGIT.search(own) is not None
+        if check is not None and not (number and not meant):
+            outcome = number or self._outcome(own, check)
+            if 1 <= outcome <= len(check.outcomes):
+                return Understood(answered=Answered(check=check.id, outcome=outcome, quote=own))
+        if number and situation.has_incident:
+            return Understood(heard=(self._heard("cause", own),))
+        return None
+
+    def _inquiry(self, sentence: str) -> Heard:
+        """What a question asks that no pattern reads: about a cause, or nothing that is known."""
+        heard = self._heard("why", sentence)
+        if heard.causes:
+            return heard
+        if heard.ordinal:
+            return replace(heard, intent="cause")
+        if self._phrases.of_the_field(sentence):
+            return replace(heard, intent="unclear", asks=True)
+        words = len(_LATIN.findall(sentence)) + len(_HAN.findall(sentence))
+        return replace(heard, intent="off_topic" if words > 1 else "unclear")
+
+    def _declared(self, sentence: str) -> list[str]:
+        """The clauses of a question that state something before it asks: “it is IB, is that it?”.
+
+        None where only the last word asks (“rank 3 crashed, right?”): then all of it is asked.
+        """
+        *leading, last = clauses(sentence) or [sentence]
+        if not leading or len(_LATIN.findall(last)) + len(_HAN.findall(last)) <= TAG_WORDS:
+            return []
+        return [
+            part
+            for part in leading
+            if states(part)
+            and not self._phrases.is_question(part)
+            and self._phrases.of_the_field(part)
+        ]
+
+    def _retracts(self, sentence: str) -> bool:
+        saying = self._saying(sentence)
+        return saying is not None and saying.retracts
+
+    def _put_right(self, own: str) -> str:
+        """What is told in place of a remark taken back: “I was wrong, it is Ethernet”.
+
+        It stands behind; what stands before speaks of the remark.
+        """
+        parts = [clause for sentence in sentences(own) for clause in clauses(sentence)]
+        last = max(
+            (at for at, part in enumerate(parts) if self._retracts(part)), default=len(parts)
+        )
+        return ", ".join(
+            part
+            for part in parts[last + 1 :]
+            if not self._phrases.is_question(part)
+            and (self._phrases.of_the_field(part) or self._phrases.causes(part))
+        )
 
     def _sorted(
         self,
@@ -156,6 +273,8 @@ class Understanding:
             return Understood(told=own, heard=tuple(kept), speaks=speaks, parts=parts)
         if heard:
             useful = situation.has_incident and self._worth_telling(said, situation)
+            if useful:
+                heard = [item for item in heard if item.intent not in NO_ANSWER]
             return Understood(
                 told=said if useful else "", heard=tuple(heard), speaks=speaks, parts=parts
             )
@@ -172,12 +291,15 @@ class Understanding:
 
     def _unasked(self, own: str, situation: Situation, parts: str) -> Understood:
         """No pattern says what is meant."""
-        if situation.has_incident and (situation.tells or self._phrases.of_the_field(own)):
+        ours = self._phrases.of_the_field(own) or bool(self._phrases.causes(own))
+        if situation.has_incident and (situation.tells or ours):
             return Understood(told=own, parts=parts)
         if situation.reports:
             return Understood(told=own, parts=parts)
         intent: Intent = "off_topic"
-        if situation.tells or self._phrases.of_the_field(own) or self._phrases.causes(own):
+        if self._phrases.is_denial(own) and self._phrases.causes(own):
+            intent = "unclear"  # of what? a search would list what it is not
+        elif situation.tells or ours:
             intent = "search"
         elif len(default_tokenizer().tokens(own)) <= FEW_WORDS:
             intent = "unclear"
@@ -193,10 +315,9 @@ class Understanding:
         return Understood(answered=Answered(check=check.id, outcome=1, quote=own, denied=True))
 
     def _outcome(self, own: str, check: Check) -> int:
-        """The outcome meant by a number or by words like those of an option; 0 for none."""
-        number = self._number(own)
-        if 1 <= number <= len(check.outcomes):
-            return number
+        """The outcome meant by words like those of an option; 0 for none."""
+        if self._phrases.is_question(own):
+            return 0
         said = set(default_tokenizer().tokens(own))
         if not said:
             return 0
@@ -209,16 +330,6 @@ class Understanding:
         second = shares[order[1]] if len(order) > 1 else 0.0
         return order[0] + 1 if best >= ALIKE and best - second >= ALIKE_LEAD else 0
 
-    def _number(self, own: str) -> int:
-        """A place in a list, where the message says nothing else."""
-        if len(own) > SHORT_ANSWER or self._phrases.of_the_field(own):
-            return 0
-        return self._phrases.ordinal(own)
-
-    def _sentences(self, own: str, whole: Sequence[Saying]) -> list[str]:
-        parts = [part.strip() for part in _SENTENCE.split(own) if part.strip()]
-        return parts[:MAX_SENTENCES] if len(parts) > 1 else [own] if own.strip() else []
-
     def _sayings(self, text: str) -> list[Saying]:
         return [item for item in self._phrases.sayings(text) if self._has(item, text)]
 
@@ -230,6 +341,8 @@ class Understanding:
             return bool(self.settings(text))
         if saying.needs == "topic":
             return bool(self._phrases.causes(text))
+        if saying.needs == "ordinal":
+            return bool(self._phrases.ordinal(text))
         return True
 
     def _heard(self, intent: Intent, text: str, saying: Saying | None = None) -> Heard:
@@ -242,6 +355,7 @@ class Understanding:
             ordinal=self._phrases.ordinal(text),
             settings=self.settings(text),
             settles=saying.settles if saying else "",
+            speaks=saying.speaks if saying else None,
         )
 
     def settings(self, text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kb.diagnose import wording
 from kb.diagnose.checks import best_check
@@ -86,7 +86,7 @@ def build_diagnosis(request: Request, knowledge: Knowledge, *, took_ms: float) -
         status=verdict.status,
         language=request.language,
         summary=wording.summary(words, verdict.status, incident, title, leading.probability),
-        incident=answer_incident(incident, request.language),
+        incident=answer_incident(incident, words),
         causes=ranked,
         unknown_probability=round(verdict.ranking.unknown, 4),
         cases=_similar(request, knowledge, words) if ranked else (),
@@ -98,12 +98,13 @@ def build_diagnosis(request: Request, knowledge: Knowledge, *, took_ms: float) -
     )
 
 
-def answer_incident(incident: Incident, language: Language) -> AnswerIncident:
+def answer_incident(incident: Incident, words: Words) -> AnswerIncident:
     """The incident with its words in one language."""
+    language = words.language
     plain = {
         name: getattr(incident, name)
         for name in AnswerIncident.__dataclass_fields__
-        if name not in ("culprit_ranks", "timeline")
+        if name not in ("culprit_ranks", "timeline", "unread")
     }
     return AnswerIncident(
         **plain,
@@ -121,6 +122,9 @@ def answer_incident(incident: Incident, language: Language) -> AnswerIncident:
                 file=item.file,
             )
             for item in incident.timeline
+        ),
+        unread=tuple(
+            replace(item, reason=wording.why_unread(words, item)) for item in incident.unread
         ),
     )
 
@@ -200,6 +204,7 @@ def _reason(signal: Signal, knowledge: Knowledge, words: Words) -> str:
     pattern = knowledge.pattern_by_id.get(signal.reason_id)
     meaning = pattern or knowledge.fact_by_id.get(signal.reason_id)
     means = meaning.means.get(words.language) if meaning else signal.reason_id
+    means = means.replace("{detail}", signal.detail)
     return words.say("evidence.denied", means=means) if signal.denied else means
 
 
@@ -327,8 +332,9 @@ def _similar_case(hit: Hit, request: Request, knowledge: Knowledge, words: Words
     elif cause in knowledge.cause_by_id:
         title = knowledge.cause_by_id[cause].title.get(words.language)
         differs.append(words.say("differs.cause", title=title))
-    if incident.op and incident.op in tags.ops:
-        why.append(words.say("why.same_op", op=incident.op))
+    hung = {incident.op, *(state.last_op for state in incident.ranks)}
+    if shared := [op for op in tags.ops if op in hung]:
+        why.append(words.say("why.same_op", op=words.join(shared)))
     if "unknown" not in (incident.stage, tags.stage):
         target, name = (why, "why") if incident.stage == tags.stage else (differs, "differs")
         verb = "same_stage" if name == "why" else "stage"
@@ -338,6 +344,9 @@ def _similar_case(hit: Hit, request: Request, knowledge: Knowledge, words: Words
     same = sorted(set(incident.frameworks) & set(tags.frameworks))
     if same:
         why.append(words.say("why.same_framework", frameworks=words.join(same)))
+    # nearly all have the same backend: told where nothing else is
+    if len(why) == len(hit.why) and incident.backend and incident.backend == tags.backend:
+        why.append(words.say("why.same_backend", backend=tags.backend))
     return SimilarCase(
         id=entry.id,
         project=entry.project,

@@ -5,8 +5,10 @@ All cues are matched at once by an RE2 set, in time linear in the text whatever 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kb.errors import DataError
 from kb.types import Pattern
@@ -15,14 +17,11 @@ MAX_CUE_TEXT = 16_000  # characters; a description is shorter, the rest is a pas
 MAX_QUOTE = 160  # characters of the clause shown as evidence
 _CLAUSE_ENDS = "\n.!?。！？;；"
 _MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
-# A denial right before the match turns the cue around: "without docker", "不是网络".
-_DENIAL = (
-    r"(?i)(?:\b(?:no|without|not (?:a|an|the|using|related to|due to|caused by|because of)|isn't|"
-    r"is not|it['’]?s not|that['’]?s not|ruled out|excluding|rather than|instead of)\s+"
-    r"(?:\w+\s+){0,2}|"
-    r"(?:没有使用|没用|没有用|不是|并非|不存在|排除了?|没有)\s*)$"
-)
-_DENIAL_REACH = 32  # characters before the match in which a denial counts
+POLARITY = ("denial", "sound-before", "sound-after", "unsound")
+"""Events of the patterns that tell whether a thing is named as the trouble or as in order."""
+_REACH = 64  # characters around a mention in which it can be denied or said to be in order
+_DENIAL_REACH = 32
+_MENTIONS = 4  # of one thing in a sentence that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,12 @@ class CueHit:
 class CueReader:
     """Finds cues in descriptions; made once from the knowledge, then used for every text."""
 
-    def __init__(self, cues: Sequence[Pattern]) -> None:
+    def __init__(self, cues: Sequence[Pattern], polarity: Sequence[Pattern] = ()) -> None:
+        """Find `cues`; `polarity` are the patterns whose events are `POLARITY`.
+
+        Raises:
+            DataError: an expression is none that RE2 takes.
+        """
         import re2
 
         options = re2.Options()
@@ -46,18 +50,20 @@ class CueReader:
         options.log_errors = False
         options.max_mem = _MEMORY
         self._cues = tuple(cues)
-        self._single: list[object] = []
+        self._single: list[Any] = []
         self._set = re2.Set.SearchSet(options)
-        for cue in self._cues:
-            try:
+        self._polarity: dict[str, list[Any]] = {event: [] for event in POLARITY}
+        try:
+            for cue in self._cues:
                 self._set.Add(cue.regex)
                 self._single.append(re2.compile(cue.regex, options))
-            except re2.error as error:
-                raise DataError(
-                    f"cues.yaml: {cue.id}: {error}", todo="use RE2 syntax, without look-around"
-                ) from error
+            for cue in polarity:
+                self._polarity[cue.event].append(re2.compile(cue.regex, options))
+        except re2.error as error:
+            raise DataError(
+                f"cues.yaml: {cue.id}: {error}", todo="use RE2 syntax, without look-around"
+            ) from error
         self._set.Compile()
-        self._denial = re2.compile(_DENIAL)
 
     def read(self, text: str) -> tuple[CueHit, ...]:
         """The cues in `text`, each once, in the order of the file."""
@@ -66,17 +72,34 @@ class CueReader:
         return tuple(self._hit(number, text) for number in found)
 
     def _hit(self, number: int, text: str) -> CueHit:
-        match = self._single[number].search(text)  # type: ignore[attr-defined]
-        start, end = match.span()
+        start, end = self._single[number].search(text).span()
         left = max((text.rfind(mark, 0, start) for mark in _CLAUSE_ENDS), default=-1) + 1
         right = min((p for m in _CLAUSE_ENDS if (p := text.find(m, end)) >= 0), default=len(text))
-        before = text[max(left, start - _DENIAL_REACH) : start]
         return CueHit(
             cue=self._cues[number],
             quote=_shorten(text[left:right].strip(), text[start:end].strip()),
             line=text.count("\n", 0, start) + 1,
-            denied=self._denial.search(before) is not None,
+            denied=self._says("denial", text[max(left, start - _DENIAL_REACH) : start])
+            or (bool(self._cues[number].sound) and self._sound(number, text[left : right + 1])),
         )
+
+    def _sound(self, number: int, sentence: str) -> bool:
+        """Whether the thing a cue names is said to be in order, or denied, where it is named."""
+        if self._says("unsound", sentence):
+            return False
+        for mention in itertools.islice(self._single[number].finditer(sentence), _MENTIONS):
+            before = sentence[max(0, mention.start() - _REACH) : mention.start()]
+            after = sentence[mention.end() : mention.end() + _REACH]
+            if (
+                self._says("denial", before[-_DENIAL_REACH:])
+                or self._says("sound-before", before)
+                or self._says("sound-after", after)
+            ):
+                return True
+        return False
+
+    def _says(self, event: str, text: str) -> bool:
+        return any(expression.search(text) for expression in self._polarity[event])
 
 
 def _shorten(clause: str, match: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kb.diagnose.cues import CueHit, CueReader
+from kb.diagnose.cues import POLARITY, CueHit, CueReader
 from kb.diagnose.kinship import Kin
 from kb.diagnose.model import Ranking, Weights, rank_causes
 from kb.diagnose.signals import Signal, cue_signals, event_signals, fact_signals
@@ -47,8 +47,10 @@ class Engine:
         self._knowledge = knowledge
         self._weights = weights
         gate = frozenset().union(*REPORT_EVENTS)
-        self._gate = CueReader([cue for cue in knowledge.cues if cue.event in gate])
-        self._cues = CueReader([cue for cue in knowledge.cues if cue.event not in gate])
+        polarity = [cue for cue in knowledge.cues if cue.event in POLARITY]
+        cues = [cue for cue in knowledge.cues if cue.event not in POLARITY]
+        self._gate = CueReader([cue for cue in cues if cue.event in gate], polarity)
+        self._cues = CueReader([cue for cue in cues if cue.event not in gate], polarity)
         self._kin = Kin(knowledge.cases)
         self._rates = base_rates(knowledge.cases)
 

@@ -21,7 +21,8 @@ SILENT_KINDS = ("noise",)
 class Signal:
     """One observation: `name` is unique in a diagnosis, `weights` are nats per cause id.
 
-    `line` counts from 1 in `file` (empty: the only one); 0 where it is not known.
+    `line` counts from 1 in `file` (empty: the only one); 0 where it is not known. `detail` is what
+    a fact found, for its meaning's ``{detail}``.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Signal:
     source: str
     denied: bool = False
     file: str = ""
+    detail: str = ""
 
 
 def cue_signals(hits: Sequence[CueHit], lines: Sequence[int] = (), file: str = "") -> list[Signal]:
@@ -43,18 +45,19 @@ def cue_signals(hits: Sequence[CueHit], lines: Sequence[int] = (), file: str = "
             kind="text",
             quote=hit.quote,
             line=lines[hit.line - 1] if hit.line <= len(lines) else 0,
-            weights=_denied(hit.cue.causes) if hit.denied else hit.cue.causes,
+            weights=_denied(hit.cue) if hit.denied else hit.cue.causes,
             reason_id=hit.cue.id,
             source=hit.cue.sources[0] if hit.cue.sources else hit.cue.id,
             denied=hit.denied,
             file=file,
         )
         for hit in hits
+        if hit.denied or hit.cue.causes  # a thing named says nothing unless it is in order
     ]
 
 
-def _denied(weights: Mapping[str, float]) -> dict[str, float]:
-    return {cause: weight * DENIED_SHARE for cause, weight in weights.items()}
+def _denied(cue: Pattern) -> Mapping[str, float]:
+    return cue.sound or {cause: weight * DENIED_SHARE for cause, weight in cue.causes.items()}
 
 
 def event_signals(events: Sequence[Event], patterns: Mapping[str, Pattern]) -> list[Signal]:
@@ -93,5 +96,6 @@ def fact_signals(facts: Sequence[Fact], meanings: Mapping[str, FactMeaning]) -> 
             reason_id=fact.name,
             source=f"fact:{fact.name}",
             file=fact.file,
+            detail=fact.detail,
         )
     return list(signals.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kb.types import AppliesTo, Bilingual, DiagnosisStatus, Incident, Language
+from kb.types import AppliesTo, Bilingual, DiagnosisStatus, Incident, Language, Unread
 
 # Lower bound of each band of probability, strongest first; the labels are `band.<name>`.
 BANDS = (("certain", 0.85), ("likely", 0.5), ("possible", 0.2), ("unlikely", 0.0))
@@ -18,7 +18,7 @@ class Words:
         self._labels = labels
         self.language = language
 
-    def say(self, name: str, **values: object) -> str:
+    def say(self, name: str, /, **values: object) -> str:
         """The label `name` with `values` filled in; the name itself where no label exists."""
         label = self._labels.get(name)
         return label.get(self.language).format(**values) if label else name
@@ -68,6 +68,12 @@ def place(words: Words, item: Placed) -> str:
     if item.file:
         return words.say("word.file_line", file=item.file, line=item.line)
     return words.say("word.line", line=item.line)
+
+
+def why_unread(words: Words, item: Unread) -> str:
+    """Why a file could not be read, in words; its name stands elsewhere."""
+    label = f"error.{item.code}"
+    return words.say(label, name="", **item.values).strip() if words.has(label) else item.reason
 
 
 def _happened(words: Words, incident: Incident) -> str:

@@ -158,6 +158,26 @@ def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
     return pairs
 
 
+def hanging_places(picture: Picture) -> list[tuple[Report, tuple[int, ...]]]:
+    """Where ranks of the main report's process group hang: a report and all ranks in that work.
+
+    The place of most ranks first. Of each rank the first report counts: later ones follow from it.
+    """
+    main = picture.main
+    first: dict[int, Report] = {}
+    for report in picture.reports:
+        if main is None or report.rank is None or report.seq is None or not report.op:
+            continue
+        one_group = report.process_group == main.process_group
+        if one_group or not report.process_group or not main.process_group:
+            first.setdefault(report.rank, report)
+    places: dict[tuple[int | None, str], list[int]] = defaultdict(list)
+    for rank in sorted(first):
+        places[first[rank].seq, first[rank].op].append(rank)
+    ordered = sorted(places.values(), key=lambda ranks: (-len(ranks), ranks))
+    return [(first[ranks[0]], tuple(ranks)) for ranks in ordered]
+
+
 def _work(report: Report) -> str:
     return f"{report.op}({report.numel_in})"
 

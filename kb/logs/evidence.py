@@ -19,7 +19,7 @@ from kb.logs.kernel import looks_like_kernel, read_kernel
 from kb.logs.ras import looks_like_ras, read_ras
 from kb.logs.reading import Reading, why_unread
 from kb.logs.redact import redact
-from kb.logs.source import legible
+from kb.logs.source import legible, not_readable
 from kb.logs.stacks import Stack, looks_like_stacks, parse_stacks, read_stacks
 from kb.logs.torchrun import ErrorFile, parse_error_file, read_error_files
 from kb.logs.unpickle import MAX_BYTES
@@ -28,6 +28,7 @@ from kb.types import Culprit, Fact, Incident, LogReading, RankState, Unread
 MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
 MAX_TEXT = 64 * 1024 * 1024  # bytes of a text file; kernel logs and stacks are far smaller
 UNKNOWN_KIND = "is no dump, stack, RAS report, kernel log or error file"
+NO_FILES = Unread(file="", reason="there are no files", code="no_evidence")
 _SKIPPED = frozenset({".gz", ".zst", ".xz", ".zip", ".tar", ".pt", ".safetensors", ".so"})
 _KINDS = ("torchrun", "ras", "stacks", "kernel")
 _SILENT = frozenset({"cpu_stall", "straggler", "missing_rank"})  # such ranks wait for nobody
@@ -72,12 +73,17 @@ def read_evidence(paths: Sequence[Path], *, alone: bool = True) -> Evidence:
     evidence = found.evidence()
     if not evidence.empty:
         return evidence
-    unread = (*evidence.problems, *(Unread(file=n, reason=UNKNOWN_KIND) for n in evidence.ignored))
+    unread = (
+        *evidence.problems,
+        *(Unread(file=name, reason=UNKNOWN_KIND, code="unknown_kind") for name in evidence.ignored),
+    )
     if alone:
-        why = f"{unread[0].file}: {unread[0].reason}" if unread else "there are no files"
+        first = next(iter(unread), NO_FILES)
         raise InputError(
-            f"no evidence could be read: {why}",
+            f"no evidence could be read: {f'{first.file}: {first.reason}'.removeprefix(': ')}",
             todo="pass flight-recorder dumps, py-spy stacks, ncclras, dmesg or error.json files",
+            reason=first.code,
+            values={"name": first.file, **first.values},
         )
     return replace(evidence, problems=unread)
 
@@ -90,7 +96,12 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         elif path.is_file():
             files.append(path)
         else:
-            raise InputError(f"{path} does not exist", todo="check the path after --dump")
+            raise InputError(
+                f"{path} does not exist",
+                todo="check the path after --dump",
+                reason="missing",
+                values={"name": legible(path.name)},
+            )
     return files[:MAX_FILES]
 
 
@@ -114,7 +125,10 @@ class _Found:
         if looks_like_dump(data):
             if len(data) > MAX_BYTES:
                 raise InputError(
-                    f"{path.name} is larger than {MAX_BYTES >> 20} MiB", todo="split it"
+                    f"{path.name} is larger than {MAX_BYTES >> 20} MiB",
+                    todo="split it",
+                    reason="too_large",
+                    values={"name": legible(path.name), "size": str(MAX_BYTES >> 20)},
                 )
             dump = parse_dump(data, name=legible(path.name))
             self.dumps[dump.rank] = dump
@@ -157,7 +171,7 @@ def _load(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path.name}: {error.strerror}", todo="check the file") from error
+        raise not_readable(Path(path.name), error, todo="check the file") from error
 
 
 @overload

@@ -14,7 +14,8 @@ gap_enqueued_completed          ten or more works lie between last completed and
 none_completed                  a group's first work never completed (last completed -1 or 0)
 all_ranks_same_op_none_completed  several ranks, one op and number, none completed, none missing
 mismatch_proven                 one group and number, different op or size across ranks
-mismatch_excluded               three or more ranks agree on op, number and size
+mismatch_excluded               three or more ranks agree on op, number and size, none differs
+different_ops_hang              ranks of one group time out in different operations
 ranks_missing                   some ranks of the world report nothing
 all_ranks_report                every rank of a known world reports
 single_rank_reports             one rank reports, others are unknown
@@ -70,7 +71,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from kb.logs.culprits import SHARED, odd_fingerprint, odd_reports
+from kb.logs.culprits import SHARED, hanging_places, odd_fingerprint, odd_reports
 from kb.logs.picture import Picture, Report
 from kb.logs.ranks import behind, exit_code
 from kb.logs.surroundings import component
@@ -192,10 +193,18 @@ def _agreement(picture: Picture) -> Iterator[Fact]:
         return
     same = [r for r in picture.reports if (r.seq, r.op) == (main.seq, main.op)]
     ranks = {r.rank for r in same if r.rank is not None}
+    places = hanging_places(picture)
+    if len({report.op for report, _ in places}) > 1:
+        shown = (
+            f"rank {','.join(map(str, there[:16]))}: {r.op}({r.numel_in}) {r.seq}"
+            for r, there in places
+        )
+        yield _fact("different_ops_hang", places[-1][0].event, "; ".join(shown))
     groups = {r.process_group for r in picture.reports if r.process_group}
-    if len(ranks) >= AGREE_RANKS and len({r.numel_in for r in same}) == 1:
+    agree = len(ranks) >= AGREE_RANKS and len({r.numel_in for r in same}) == 1
+    if agree and len(places) == 1 and not behind(picture):
         yield _fact("mismatch_excluded", main.event, f"{len(ranks)} ranks agree")
-        if not picture.silent and not behind(picture):
+        if not picture.silent:
             yield _fact("all_ranks_same_op_none_completed", main.event)
     if len(groups) > 1:
         yield _fact("different_groups_hang", main.event, ",".join(sorted(groups)[:8]))

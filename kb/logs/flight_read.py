@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from kb.errors import InputError
+from kb.logs.source import not_readable
 from kb.logs.unpickle import MAX_BYTES, load_plain
 
 SUPPORTED_MAJOR = 2
@@ -135,10 +136,11 @@ def read_dump(path: Path) -> Dump:
     """
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path.name} is larger than {MAX_BYTES // (1 << 20)} MiB", todo=_TODO)
+            size = str(MAX_BYTES // (1 << 20))
+            raise _refused("too_large", path.name, f" is larger than {size} MiB", size=size)
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path.name}: {error.strerror}", todo=_TODO) from error
+        raise not_readable(Path(path.name), error, todo=_TODO) from error
     return parse_dump(data, name=path.name)
 
 
@@ -150,15 +152,17 @@ def parse_dump(data: bytes, *, name: str) -> Dump:
     """
     match = _RANK.search(name)
     if match is None or int(match[1]) > MAX_RANKS:
-        raise InputError(f"{name}: the name does not end in a rank", todo=_TODO)
+        raise _refused("dump_rank", name, ": the name does not end in a rank")
     value = load_plain(data, name=name) if data[:1] == b"\x80" else _load_json(data, name)
     if not isinstance(value, dict) or not ({"entries", "pg_status"} & value.keys()):
-        raise InputError(f"{name} is no flight-recorder dump", todo=_TODO)
+        raise _refused("no_dump", name, " is no flight-recorder dump")
     version = _text(value.get("version"))
     if version_pair(version)[0] != SUPPORTED_MAJOR:
         raise InputError(
             f"{name} has format {version}; this program reads {SUPPORTED_MAJOR}.x",
             todo="update this program",
+            reason="dump_version",
+            values={"name": name, "version": version},
         )
     raw_entries = value.get("entries")
     entries = [
@@ -181,7 +185,11 @@ def _load_json(data: bytes, name: str) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"{name} is neither a pickle nor JSON ({error})", todo=_TODO) from error
+        raise _refused("no_dump", name, f" is neither a pickle nor JSON ({error})") from error
+
+
+def _refused(reason: str, name: str, what: str, **values: str) -> InputError:
+    return InputError(f"{name}{what}", todo=_TODO, reason=reason, values={"name": name, **values})
 
 
 def _text(value: object) -> str:

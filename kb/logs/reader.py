@@ -184,6 +184,8 @@ class LogReader:
                 raise SlowInputError(
                     f"reading takes longer than {state.limit_s:g} seconds",
                     todo="send the part around the failure, or read it with `timeout-kb diagnose`",
+                    reason="slow",
+                    values={"seconds": f"{state.limit_s:g}"},
                 )
             if first and not offset:
                 head = block.data[: min(block.size, DESCRIPTION_BYTES)]

@@ -30,4 +30,5 @@ class Reading:
 def why_unread(error: InputError, name: str, *, shown: str) -> Unread:
     """That a file was refused: `name` begins the error's words, `shown` is what people call it."""
     reason = error.what.removeprefix(name).lstrip(": ")
-    return Unread(file=legible(shown), reason=redact(reason)[0])
+    values = {key: value for key, value in error.values.items() if key != "name"}
+    return Unread(file=legible(shown), reason=redact(reason)[0], code=error.reason, values=values)

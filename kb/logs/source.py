@@ -30,17 +30,17 @@ _UTF16_NUL_SHARE = 0.25  # Latin text in UTF-16 is half NULs, mixed with Chinese
 
 _COMPRESSED = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
 _BINARY = (
-    (b"\x7fELF", "a program"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"GIF8", "an image"),
-    (b"%PDF", "a PDF"),
-    (b"PK\x03\x04", "a zip archive"),
-    (b"BZh9", "a bzip2 archive"),
-    (b"SQLite format 3", "a database"),
-    (b"\x80\x02", "a pickle (flight-recorder dump?)"),
-    (b"\x80\x04", "a pickle (flight-recorder dump?)"),
-    (b"\x80\x05", "a pickle (flight-recorder dump?)"),
+    (b"\x7fELF", "a program", "binary"),
+    (b"\x89PNG", "an image", "picture"),
+    (b"\xff\xd8\xff", "an image", "picture"),
+    (b"GIF8", "an image", "picture"),
+    (b"%PDF", "a PDF", "document"),
+    (b"PK\x03\x04", "a zip archive", "archive"),
+    (b"BZh9", "a bzip2 archive", "archive"),
+    (b"SQLite format 3", "a database", "binary"),
+    (b"\x80\x02", "a pickle (flight-recorder dump?)", "pickle"),
+    (b"\x80\x04", "a pickle (flight-recorder dump?)", "pickle"),
+    (b"\x80\x05", "a pickle (flight-recorder dump?)", "pickle"),
 )
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -50,6 +50,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _CONTROLS = bytes(sorted(set(range(32)) - set(b"\0\t\n\r\x08\x0c\x1b")))
+THE_INPUT = "the input"  # a paste or a stream has no name
+_TODO_PASTE = "paste the log, or name a file"
 _TODO_TEXT = "pass a text log (.log .out .txt, also .gz .zst .xz); dumps go to --dump"
 
 
@@ -69,14 +71,14 @@ def from_text(text: str) -> Source:
     """Pasted text; lone surrogates become question marks."""
     data = text.encode("utf-8", "replace")
     if not data.strip():
-        raise InputError("the input is empty", todo="paste the log, or name a file")
+        raise _refused("empty", "", "is empty", todo=_TODO_PASTE)
     return from_bytes(data)
 
 
 def from_bytes(data: bytes, name: str = "") -> Source:
     """Bytes of a log in any of the encodings and compressions a file may have."""
     if not data.strip():
-        raise InputError(f"{name or 'the input'} is empty", todo="paste the log, or name a file")
+        raise _refused("empty", name, "is empty", todo=_TODO_PASTE)
     return Source(name=name, chunks=lambda: decoded(_slices(data), name=name))
 
 
@@ -127,16 +129,22 @@ def files_under(paths: Sequence[Path]) -> list[Path]:
                 )
                 if not inside:
                     next(iter(path.iterdir()), None)  # tells a folder without rights from an empty
-                    raise InputError(f"{path} holds no files", todo="name the folder of the logs")
+                    what = "holds no files"
+                    raise _refused("no_files", path, what, todo="name the folder of the logs")
                 found += inside
             elif path.exists():
                 found.append(path)
             else:
-                raise InputError(f"{path} does not exist", todo="check the path")
+                raise _refused("missing", path, "does not exist", todo="check the path")
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}", todo="check its permissions") from error
+            raise not_readable(path, error, todo="check its permissions") from error
     if len(found) > MAX_FILES:
-        raise InputError(f"{len(found)} files are too many", todo="name the folder of one run")
+        raise InputError(
+            f"{len(found)} files are too many",
+            todo="name the folder of one run",
+            reason="too_many",
+            values={"count": str(len(found))},
+        )
     return list(dict.fromkeys(found))
 
 
@@ -146,19 +154,30 @@ def decoded(chunks: Iterable[bytes], *, name: str = "") -> Iterator[bytes]:
     Raises:
         InputError: the stream is empty, binary, or a damaged archive.
     """
-    shown = name or "the input"
     head, rest = _peek(chunks)
     for magic, kind in _COMPRESSED.items():
         if head.startswith(magic):
-            head, rest = _peek(_uncompress(rest, kind, shown))
+            head, rest = _peek(_uncompress(rest, kind, name))
             break
     if not head.strip(b" \t\r\n\0"):
         rest_head = _first_filled(rest)
         if not rest_head:
-            raise InputError(f"{shown} is empty", todo="name the log of the failed run")
+            raise _refused("empty", name, "is empty", todo="name the log of the failed run")
         head, rest = rest_head, _chain(rest_head, rest)
-    encoding = _encoding(head, shown)
+    encoding = _encoding(head, name)
     yield from rest if encoding is None else _recode(rest, encoding)
+
+
+def _refused(reason: str, path: Path | str, what: str, *, todo: str = _TODO_TEXT) -> InputError:
+    """That an input cannot be used; its last name alone is shown by faces."""
+    values = {"name": legible(Path(path).name)}
+    return InputError(f"{path or THE_INPUT} {what}", todo=todo, reason=reason, values=values)
+
+
+def not_readable(path: Path, error: OSError, *, todo: str) -> InputError:
+    """That a file or folder is there and cannot be read."""
+    values = {"name": legible(path.name), "why": error.strerror or ""}
+    return InputError(f"{path}: {error.strerror}", todo=todo, reason="unreadable", values=values)
 
 
 def is_packed(head: bytes) -> bool:
@@ -190,7 +209,7 @@ def _file(path: Path) -> Iterator[bytes]:
         with path.open("rb", buffering=0) as stream:
             yield from _read_chunks(stream)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", todo="check the path and rights") from error
+        raise not_readable(path, error, todo="check the path and rights") from error
 
 
 def _read_chunks(stream: io.FileIO) -> Iterator[bytes]:
@@ -238,7 +257,7 @@ class _Reader(io.RawIOBase):
         return count
 
 
-def _uncompress(chunks: Iterator[bytes], kind: str, shown: str) -> Iterator[bytes]:
+def _uncompress(chunks: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
     """Plain bytes of a compressed stream; a cut-off archive gives what it still holds."""
     raw = io.BufferedReader(_Reader(chunks), CHUNK_BYTES)
     given = False
@@ -250,7 +269,10 @@ def _uncompress(chunks: Iterator[bytes], kind: str, shown: str) -> Iterator[byte
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
         if not given:
             raise InputError(
-                f"{shown}: damaged {kind} archive: {error}", todo="unpack it and pass the text"
+                f"{name or THE_INPUT}: damaged {kind} archive: {error}",
+                todo="unpack it and pass the text",
+                reason="damaged",
+                values={"name": legible(Path(name).name), "kind": kind},
             ) from error
 
 
@@ -282,28 +304,28 @@ def _opened(raw: BinaryIO, kind: str) -> _Opened:
     return _Zstd()
 
 
-def _encoding(head: bytes, shown: str) -> str | None:
+def _encoding(head: bytes, name: str) -> str | None:
     """The encoding to recode from, or None when the bytes can stay as they are.
 
     Raises:
         InputError: the head is that of a binary file.
     """
-    for bom, name in _BOMS:
+    for bom, encoding in _BOMS:
         if head.startswith(bom):
-            return name
-    for magic, what in _BINARY:
+            return encoding
+    for magic, what, reason in _BINARY:
         if head.startswith(magic):
-            raise InputError(f"{shown} is {what}, not a log", todo=_TODO_TEXT)
+            raise _refused(reason, name, f"is {what}, not a log")
     nuls = head.count(0)
     if nuls >= _UTF16_NUL_SHARE * len(head):
         even, odd = head[::2].count(0), head[1::2].count(0)
         if max(even, odd) > 4 * min(even, odd):
             return "utf-16-be" if even > odd else "utf-16-le"
     if nuls > MAX_NUL_SHARE * len(head):
-        raise InputError(f"{shown} is binary ({nuls} NULs at its start)", todo=_TODO_TEXT)
+        raise _refused("binary", name, f"is binary ({nuls} NULs at its start)")
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if controls > MAX_CONTROL_SHARE * len(head):
-        raise InputError(f"{shown} is binary ({controls} control characters)", todo=_TODO_TEXT)
+        raise _refused("binary", name, f"is binary ({controls} control characters)")
     if _decodes(head, "utf-8"):
         return None
     return "gb18030" if _decodes(head, "gb18030") else None

@@ -58,7 +58,12 @@ def load_plain(data: bytes, *, name: str) -> object:
         what, cause = f"is a damaged pickle ({type(error).__name__})", error
     else:
         return value
-    raise InputError(f"{name} {what}; it was not loaded", todo=_TODO) from cause
+    raise InputError(
+        f"{name} {what}; it was not loaded",
+        todo=_TODO,
+        reason="dump_refused",
+        values={"name": name, "why": what},
+    ) from cause
 
 
 class _RefusedError(Exception):

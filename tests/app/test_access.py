@@ -20,6 +20,7 @@ from app.api.access import (
     check_exposure,
     is_loopback,
     keys_path,
+    open_door,
     read_keys,
     remove_key,
 )
@@ -133,6 +134,25 @@ def test_no_window_holds_more_than_the_limit(
             assert count <= burst + (end - start) * per_minute / 60 + 1e-6
 
 
+@pytest.mark.parametrize(("workers", "per_minute"), [(1, 60), (2, 60), (4, 600), (8, 12)])
+def test_several_processes_let_through_what_one_would(
+    path: Path, workers: int, per_minute: int
+) -> None:
+    """All of them together pass a key's limit over time and a burst each, and not more."""
+    key = add_key(path, "one", "read", per_minute)
+    now = 0.0
+    guards = [Guard(path, workers=workers, clock=lambda: now) for _ in range(workers)]
+    passed, seconds = 0, 120
+    for step in range(seconds + 1):
+        now = float(step)
+        for guard in guards:
+            while status_of(guard, key) == 200:
+                passed += 1
+    limit = seconds / 60 * per_minute
+    bursts = workers * max(1.0, per_minute / 60 / workers * BURST_S)
+    assert limit <= passed <= limit + bursts + 1e-6
+
+
 @pytest.mark.parametrize(
     ("host", "local"),
     [
@@ -158,6 +178,16 @@ def test_other_machines_need_keys(settings: Settings, host: str, *, local: bool)
     assert "timeout-kb keys add" in raised.value.todo
     add_key(keys_path(settings), "one", "read")
     check_exposure(open_settings)
+
+
+def test_an_open_door_is_told(settings: Settings) -> None:
+    """Who starts without keys reads that this machine alone gets in, and how others would."""
+    said = open_door(settings)
+    assert said.startswith("no keys: ")
+    assert "127.0.0.1" in said
+    assert "timeout-kb keys add" in said
+    add_key(keys_path(settings), "one", "read")
+    assert open_door(settings) == ""
 
 
 def test_a_server_with_keys_asks_for_one(

@@ -166,6 +166,19 @@ def test_accept_chooses_the_form(client: httpx.Client, log: str, accept: str, me
     assert response.headers["vary"] == "Accept, Accept-Language"
 
 
+@pytest.mark.parametrize(
+    ("top", "why"), [("-1", ">= 1"), ("20", "<= 19"), ("many", "a whole number"), ("1.5", "'1.5'")]
+)
+def test_a_forms_number_is_checked_as_a_number(
+    client: httpx.Client, log: str, top: str, why: str
+) -> None:
+    """What is wrong with it is said in terms of what was sent."""
+    refused = client.post("/v1/diagnose", data={"text": log, "top": top}, files={"dump": b""})
+    body = problem(refused, 422, "invalid-body")
+    assert why in body["detail"]
+    assert "`str`" not in body["detail"]
+
+
 def test_text_is_what_the_terminal_shows(
     client: httpx.Client, service: FakeService, log: str
 ) -> None:
@@ -271,9 +284,9 @@ def test_errors_are_problems(
 
 def test_wrong_method_names_the_right_ones(client: httpx.Client) -> None:
     """405 carries Allow (RFC 9110 §15.5.6)."""
-    assert client.delete("/v1/causes").headers["allow"] == "GET"
+    assert client.delete("/v1/causes").headers["allow"] == "GET, HEAD"
     assert client.delete("/v1/diagnose").headers["allow"] == "POST, PUT"
-    assert client.delete("/v1/cases/first-case").headers["allow"] == "GET"
+    assert client.delete("/v1/cases/first-case").headers["allow"] == "GET, HEAD"
 
 
 def test_unexpected_failures_are_problems_without_details(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -59,6 +61,65 @@ def test_known_versions_are_not_sent_again(client: httpx.Client, path: str) -> N
     assert first.status_code == 200
     assert (again.status_code, again.content) == (304, b"")
     assert client.get(path, headers={"if-none-match": '"other"'}).content == first.content
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/cases/first-case", "/v1/causes", "/v1/entries?limit=1", "/healthz", "/readyz"]
+)
+def test_the_head_of_an_answer_can_be_asked_for(client: httpx.Client, path: str) -> None:
+    """HEAD answers as GET does, without the body."""
+    whole, head = client.get(path), client.head(path)
+    names = ("content-type", "content-length", "etag", "link")
+    assert (head.status_code, head.content) == (200, b"")
+    assert {name: head.headers.get(name) for name in names} == {
+        name: whole.headers.get(name) for name in names
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong", "right"),
+    [
+        ("/v1/search?q=hang&offset=10", "offset", "limit"),
+        ("/v1/entries?frameworks=vllm", "frameworks", "framework"),
+        ("/v1/feedback?page=2", "page", "offset"),
+    ],
+)
+def test_a_parameter_nobody_reads_is_refused(
+    client: httpx.Client, path: str, wrong: str, right: str
+) -> None:
+    """A misspelt filter does not pass for none; the answer names those there are."""
+    answer = client.get(path)
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
+    assert problem["detail"] == f"unknown parameters: {wrong}"
+    assert right in problem["todo"].removeprefix("this path takes: ").split(", ")
+
+
+def test_feedback_comes_in_pages(client: httpx.Client) -> None:
+    """Following Link gives everything said, oldest first, each once; its tag changes with more."""
+    for number in range(5):
+        said = {"verdict": "right", "cause": "rank-crash", "comment": f"number {number}"}
+        assert client.post("/v1/feedback", json=said).status_code == 201
+    told: list[str] = []
+    url = "/v1/feedback?limit=2"
+    while url:
+        page = client.get(url)
+        told += [item["feedback"]["comment"] for item in page.json()["items"]]
+        url = page.links.get("next", {}).get("url", "")
+    assert told[-5:] == [f"number {number}" for number in range(5)]
+    tag = {"if-none-match": page.headers["etag"]}
+    assert client.get("/v1/feedback", headers=tag).status_code == 304
+    client.post("/v1/feedback", json={"verdict": "right", "cause": "rank-crash"})
+    assert client.get("/v1/feedback", headers=tag).status_code == 200
+
+
+def test_lint_takes_no_logs(client: httpx.Client) -> None:
+    """A body of megabytes is refused with the place it belongs to."""
+    refused = client.post("/v1/lint", json={"text": "x" * (1 << 20)})
+    assert (refused.status_code, refused.headers["content-type"]) == (413, PROBLEM)
+    assert "/v1/diagnose" in refused.json()["todo"]
+    taken = client.post("/v1/lint", json={"text": "export NCCL_TIMEOUT=7200 " + "x" * 100_000})
+    assert [item["setting"] for item in taken.json()] == ["NCCL_TIMEOUT"]
 
 
 def test_lint_speaks_the_language_asked_for(client: httpx.Client) -> None:
@@ -118,7 +179,11 @@ def test_the_log_of_requests_opens_nothing(
     identifier = "kept-under-this-id"
     response = client.get(path.format(identifier), headers={"x-request-id": "find-me"})
     assert response.is_error
-    assert [line["path"] for line in logged if line.get("request_id") == "find-me"] == [route]
+    deadline, pause = time.monotonic() + 30, threading.Event()
+    while not (mine := [line for line in logged if line.get("request_id") == "find-me"]):
+        assert time.monotonic() < deadline  # the line is written when the answer is out
+        pause.wait(0.01)
+    assert [line["path"] for line in mine] == [route]
     assert identifier not in str(logged)
 
 

@@ -21,9 +21,10 @@ import pytest
 from app import cli
 from app.commands.chat import messages
 from app.commands.common import State
+from app.contribute import read_feedback
 from app.labels import Words
 from app.talking import render_statement
-from kb.chat.types import Citation, Reply, Statement
+from kb.chat.types import Citation, Conversation, Reply, Statement
 from kb.errors import InputError
 from kb.settings import Settings
 from kb.types import Bilingual
@@ -39,6 +40,7 @@ import sys
 from pathlib import Path
 from app import cli
 from app.commands.common import State
+from app.contribute import read_feedback
 from kb.knowledge import Knowledge, read_labels
 from kb.settings import Settings, shipped_data
 from tests.app import fake_openai
@@ -233,6 +235,38 @@ def test_an_answer_cut_short_is_said_again(run: Run, chat: FakeChat) -> None:
     before, after = out.split("The answer above was cut short.")
     assert "ran out of memory" in before
     assert "The engine says so." in after
+
+
+@pytest.mark.parametrize("words", ["keep", "yes, keep it", "保存"])
+def test_an_outcome_is_kept_on_a_word(
+    tmp_path: Path,
+    words: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """“that was it” says how to store it; the word stores it, once, and is no message."""
+    log = tmp_path / "job.log"
+    log.write_text(LOG, encoding="utf-8")
+    settings = Settings(home=tmp_path / "home")
+    said = f"that was it\n{words}\n".encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said), encoding="utf-8"))
+    assert cli.run(["chat", str(log)], state=State(settings_source=lambda: settings)) == 0
+    captured = capfd.readouterr()
+    assert "keep" in captured.out
+    assert "Kept as feedback." in captured.err
+    with State(settings_source=lambda: settings).service() as service:
+        (stored,) = read_feedback(service)
+        kept = service.store.records.get_conversation(stored.feedback.diagnosis, now_s=0.0)
+    assert (stored.feedback.verdict, stored.feedback.cause) == ("right", "rank-crash")
+    assert stored.source == "cli"
+    turns = msgspec.json.decode(kept.body, type=Conversation).turns
+    assert [turn.asked for turn in turns] == ["", "that was it"]
+
+
+def test_a_yes_without_an_outcome_is_a_message(run: Run, chat: FakeChat) -> None:
+    """Only what was just offered is kept; else the words are said."""
+    run(stdin="yes\nkeep\n")
+    assert [message for message, _, _ in chat.asked] == ["yes", "keep"]
 
 
 def test_nothing_untrusted_reaches_the_terminal(labels: dict[str, Bilingual]) -> None:

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import httpx
 import msgspec
 import pytest
 
@@ -155,11 +156,30 @@ def test_writing_adds_resolves_deletes_and_keeps_feedback(api: Client, tmp_path:
         api.entry(identifier)
 
 
+@pytest.mark.parametrize(("language", "what"), [("zh", "二进制文件"), ("en", "a binary file")])
+def test_a_wrong_file_is_told_by_its_own_name(
+    address: str, settings: Settings, language: str, what: str
+) -> None:
+    """In the caller's language, without the folder it lay in on the server."""
+    key = add_key(keys_path(settings), f"told {language}", "read")
+    refused = httpx.post(
+        f"{address}/v1/diagnose",
+        files=[("file", ("tool.bin", b"\x7fELF" + bytes(4096)))],
+        headers={"accept-language": language, "x-api-key": key},
+        timeout=60,
+    )
+    problem = refused.json()
+    assert (refused.status_code, problem["type"]) == (400, "urn:timeout-kb:problem:bad-input")
+    assert "tool.bin" in problem["detail"]
+    assert what in problem["detail"]
+    assert "/" not in problem["detail"]
+
+
 def test_refusals_are_the_errors_of_the_core_with_their_next_step(
     api: Client, address: str, tmp_path: Path
 ) -> None:
     """Bad input, an unknown id, a wrong key and nobody there each say what to do."""
-    with pytest.raises(InputError, match="is a program, not a log"):
+    with pytest.raises(InputError, match="is a binary file, not a text log"):
         api.diagnose(iter([b"\x7fELF" + bytes(4096)]))
     with pytest.raises(NotFoundError):
         api.case("../keys.json")

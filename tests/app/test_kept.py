@@ -141,7 +141,7 @@ def test_an_unknown_link_is_a_problem_with_a_next_step(api: httpx.Client) -> Non
     response = api.get("/v1/diagnoses/nobody-kept-this")
     assert response.status_code == 404
     assert response.json()["type"] == "urn:timeout-kb:problem:not-found"
-    assert response.json()["todo"] == "check the link, or diagnose the log again"
+    assert response.json()["todo"] == "Check the link, or diagnose the log again."
 
 
 def test_one_log_kept_twice_has_two_links_nobody_guesses(real: Service) -> None:

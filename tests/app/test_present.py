@@ -29,6 +29,7 @@ from kb.types import (
     EntryKind,
     EvidenceKind,
     Language,
+    RankState,
     Restart,
     Stage,
 )
@@ -71,7 +72,7 @@ def test_every_label_used_is_there(labels: Labels, root: Path) -> None:
                     used.add(name)
     assert used - set(labels) == set()
     spoken_by_value = {"stage", "restart", "claim", "warning", "kind", "source", "band"}
-    spoken_by_value |= {"column"}
+    spoken_by_value |= {"column", "error", "todo"}
     unused = {name for name in set(labels) - used if name.split(".")[0] not in spoken_by_value}
     assert unused - {"word.minutes", "word.seconds", "word.hours"} == set()
 
@@ -121,6 +122,21 @@ def test_answer_first(diagnosis: Diagnosis, labels: Labels) -> None:
     assert lines[6] == "What hung    ALLREDUCE, seq 14217, numel 1, process group default_pg"
     assert lines[7] == "Timeout      10 min (600000 ms), ran 10 min"
     assert lines[8] == "Ranks        reporting 0-2, 4-7 · not reporting 3 · 8 in all"
+
+
+def test_what_the_culprit_itself_hangs_in_is_told(diagnosis: Diagnosis, labels: Labels) -> None:
+    """A rank that waits elsewhere than the others is shown with its own operation and number."""
+    incident = diagnosis.incident
+    own = RankState(rank=3, state="behind", last_op="BROADCAST", last_seq=14216, numel_in=8)
+    apart = replace(diagnosis, incident=replace(incident, ranks=(own,)))
+    assert (
+        present(apart, labels)
+        .culprits[0]
+        .endswith("; it hangs in BROADCAST, seq 14216, numel 8 itself")
+    )
+    same = replace(own, last_op=incident.op, last_seq=incident.seq)
+    together = replace(diagnosis, incident=replace(incident, ranks=(same,)))
+    assert "itself" not in present(together, labels).culprits[0]
 
 
 @pytest.mark.parametrize("render", [text_of, markdown_of])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import subprocess
@@ -45,6 +46,67 @@ def test_signals_end_it_quietly(process: Started, number: signal.Signals) -> Non
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0
     assert "Traceback" not in said
+
+
+def test_a_start_says_who_gets_in_and_the_first_entry_is_found_at_once(
+    home: Path, root: Path
+) -> None:
+    """Without keys this machine alone does; what comes first is there for the next request."""
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0"],
+        cwd=root,
+        env=environment(home),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        said = ""
+        for line in running.stderr:
+            said += line
+            if "Try:" in line:
+                break
+        try:
+            found = re.search(r"answers on (http://\S+) ", said)
+            assert found, said
+            with httpx.Client(base_url=found[1], timeout=60) as client:
+                text = "Watchdog caught collective operation timeout on the quokka cluster"
+                added = client.post("/v1/entries", json={"text": text, "name": "quokka.log"})
+                result = client.get("/v1/search", params={"q": "quokka cluster"})
+        finally:
+            running.kill()
+    assert "no keys: only this machine gets in (127.0.0.1)" in said
+    assert added.status_code == 201
+    assert result.json()["hits"][0]["entry_id"] == added.json()["ids"][0]
+
+
+START = """
+import asyncio, sys
+from app.api import create_app
+from app.composition import open_service
+from kb.settings import load_settings
+
+async def main():
+    service = open_service(load_settings())
+    app = create_app(service, load_settings())
+    async with app.router.lifespan_context(app):
+        print("ready", "ingest.pipeline" in sys.modules, "bs4" in sys.modules)
+    service.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_server_that_is_ready_has_loaded_what_reads_pages(home: Path, root: Path) -> None:
+    """The first addition waits for no import."""
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        cwd=root,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "ready True True\n"
 
 
 def test_log_lines_are_json_with_the_request_id(

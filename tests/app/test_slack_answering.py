@@ -16,8 +16,9 @@ from app.slack.counters import new_counters
 from app.slack.desk import Answer
 from app.slack.lookup_blocks import notice
 from app.slack.office import Office
+from app.slack.patience import lending_place
 from app.slack.pool import JOBS, MAX_WAITING, Pool
-from app.slack.types import Ask, ChannelSettings, SlackFile
+from app.slack.types import Ask, ChannelSettings, SlackFile, TextFile
 from app.slack.workspaces import Workspace
 from kb.settings import Settings
 from kb.types import Bilingual, Language
@@ -290,6 +291,30 @@ def test_commands_where_the_bot_is_no_member_are_answered_apart(scene: Scene) ->
     assert len(conversations) == 2
 
 
+@pytest.mark.parametrize(
+    ("origin", "thread"), [("mention", "2.0"), ("direct", None), ("command", "9.1")]
+)
+def test_a_file_goes_where_the_answer_stands(scene: Scene, origin: str, thread: str | None) -> None:
+    """In the thread, in the conversation, or in the thread a command's answer begins."""
+    scene.desk.answer = replace(scene.desk.answer, whole=TextFile(title="all", text="全部"))
+    ts = "" if origin == "command" else "2.0"
+    ask = replace(mention(f"help\n{TIMEOUT}"), origin=origin, ts=ts)  # type: ignore[arg-type]
+    scene.ask(ask)
+    (file,) = scene.client.called("files_upload_v2")
+    assert (file["channel"], file["thread_ts"], file["title"]) == ("C1", thread, "all")
+    assert file["content"] == "全部".encode()
+
+
+def test_a_refused_file_leaves_the_answer_and_a_word_for_the_admin(scene: Scene) -> None:
+    """The check mark comes all the same; the log names the missing scope."""
+    scene.desk.answer = replace(scene.desk.answer, whole=TextFile(title="all", text="x"))
+    scene.client.refuse = lambda method, _: "missing_scope" if "upload" in method else ""
+    scene.ask(mention(TIMEOUT))
+    assert scene.reactions == ["eyes", "white_check_mark"]
+    (line,) = [item for item in scene.logged if item["event"] == "slack file refused"]
+    assert (line["error"], "files:write" in line["todo"]) == ("missing_scope", True)
+
+
 def test_blocks_slack_refuses_become_text(scene: Scene) -> None:
     """The answer arrives as its text, without the blocks."""
     scene.client.refuse = lambda method, arguments: (
@@ -348,3 +373,29 @@ def test_the_pool_takes_so_many_jobs_and_no_more() -> None:
         return taken, len(done), pool.full
 
     assert asyncio.run(run()) == (JOBS + MAX_WAITING, JOBS + MAX_WAITING, False)
+
+
+def test_a_job_that_waits_long_lends_its_place() -> None:
+    """While as many jobs wait for Slack as may run at once, the next one runs all the same."""
+
+    async def run() -> list[str]:
+        pool, gate, done = Pool(1), asyncio.Event(), []
+
+        async def waits() -> None:
+            async with lending_place():
+                await gate.wait()
+            done.append("waited")
+
+        async def works() -> None:
+            done.append("worked")
+            gate.set()
+
+        for _ in range(JOBS):
+            pool.start(waits)
+        pool.start(works)
+        async with asyncio.timeout(30):
+            await gate.wait()
+        await pool.close()
+        return done
+
+    assert asyncio.run(run()) == ["worked"] + ["waited"] * JOBS

@@ -28,7 +28,7 @@ from app.slack.files import UNPACKED_FACTOR, check_address, readable, unpack_all
 from app.slack.handles import unpack as unpack_handle
 from app.slack.logs import HideTokens
 from app.slack.types import ChannelSettings, Handle, SlackFile, conversation_id
-from app.slack.workspaces import MAX_RETRY_AFTER_S, RateLimited, check_settings
+from app.slack.workspaces import RateLimited, check_settings
 from kb.errors import InputError, SettingsError
 from kb.settings import Settings
 from kb.types import Bilingual, Diagnosis
@@ -419,14 +419,35 @@ def test_a_missing_token_is_named(chosen: dict[str, str], mode: str, key: str) -
 
 @pytest.mark.parametrize(
     ("status", "wait", "again"),
-    [(429, "1", True), (429, str(MAX_RETRY_AFTER_S + 1), False), (200, "1", False)],
-    ids=["short", "too long", "no limit"],
+    [(429, "61", True), (429, "301", False), (429, "soon", False), (200, "1", False)],
+    ids=["a minute", "too long", "no number", "no limit"],
 )
 def test_a_rate_limit_is_waited_for_unless_it_is_long(status: int, wait: str, again: bool) -> None:
-    """Retry-After is obeyed up to a minute; a longer one is an error, not a hanging job."""
-    retry = RateLimited(max_retry_count=2).can_retry_async(
+    """Retry-After is obeyed up to five minutes; a longer one is an error, not a hanging job."""
+    retry = RateLimited().can_retry_async(
         state=RetryState(),
         request=HttpRequest(method="POST", url="", headers={}),
         response=HttpResponse(status_code=status, headers={"Retry-After": [wait]}),
     )
     assert asyncio.run(retry) is again
+
+
+def test_a_rate_limit_is_waited_for_to_its_end() -> None:
+    """All of Retry-After, and less than a second more, whatever form the header comes in."""
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def run() -> None:
+        for headers in ({"Retry-After": "61"}, {"retry-after": ["61"]}):
+            state = RetryState()
+            await RateLimited(wait=wait).prepare_for_next_attempt_async(
+                state=state,
+                request=HttpRequest(method="POST", url="", headers={}),
+                response=HttpResponse(status_code=429, headers=headers),
+            )
+            assert (state.next_attempt_requested, state.current_attempt) == (True, 1)
+
+    asyncio.run(run())
+    assert [int(seconds) for seconds in waited] == [61, 61]

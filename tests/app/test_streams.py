@@ -51,12 +51,12 @@ def test_an_archive_without_end_is_given_up(
     packed = bomb(4096)
     assert len(packed) < 2 << 20
     with serve(service, Settings(home=service.settings.home)) as address:
-        started = time.monotonic()
+        before = time.process_time()  # of server and sender: other programs do not count
         answer = httpx.post(f"{address}/v1/diagnose", content=packed, headers=RAW, timeout=60)
-        taken = time.monotonic() - started
+        used = time.process_time() - before
         assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (413, "too-long")
         assert "longer than 0.4 seconds" in answer.json()["detail"]
-        assert taken < 10 * SHORT_LIMIT_S
+        assert used < 10 * SHORT_LIMIT_S
         part = {"file": ("job.log.zst", packed)}
         form = httpx.post(f"{address}/v1/diagnose", files=part, timeout=60)
         assert form.status_code == 413

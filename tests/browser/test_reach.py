@@ -24,6 +24,12 @@ PAGES = {  # path in the navigation: what stands once the page does
     "causes": (4, "article"),
     "quality": (5, "canvas, .stVegaLiteChart svg"),
 }
+PLACEHOLDER_FITS = """field => {
+  const style = getComputedStyle(field), pen = document.createElement("canvas").getContext("2d");
+  pen.font = style.font;
+  const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return pen.measureText(field.placeholder).width <= room;
+}"""
 FAINT = (Path(__file__).parent / "faint.js").read_text(encoding="utf-8")
 WIDE = (Path(__file__).parent / "wide.js").read_text(encoding="utf-8")
 
@@ -116,6 +122,30 @@ def tab_to(here: Visit, selector: str, *, key: str = "Tab") -> None:
         if here.page.evaluate("selector => document.activeElement.matches(selector)", selector):
             return
     pytest.fail(f"{MOST_TABS} tabs do not reach {selector}")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_a_phone_has_room_for(visit: OpenPage, language: str) -> None:
+    """What can be done with an answer is two even rows; the search's example is not cut off."""
+    here = visit(language=language, phone=True)
+    here.page.locator("[class*=st-key-example_words] button").click()
+    here.verdict.wait_for()
+    here.settle()
+    boxes = []
+    for key in ("talk", "keep", "download_markdown", "download_json"):
+        button = here.page.locator(f".st-key-{key} button")
+        expect(button).to_be_visible()
+        boxes.append(button.bounding_box())
+    assert {(round(box["x"]), round(box["y"])) for box in boxes} == {
+        (x, y)
+        for x in {round(box["x"]) for box in boxes[:2]}
+        for y in {round(box["y"]) for box in boxes[1:3]}
+    }
+    assert max(box["width"] for box in boxes) - min(box["width"] for box in boxes) < 1
+    here.open(f"search?lang={language}")
+    field = here.page.locator("[class*=st-key-search] input").first
+    expect(field).to_be_visible()
+    assert field.evaluate(PLACEHOLDER_FITS)
 
 
 def test_the_navigation_of_a_phone(visit: OpenPage) -> None:

@@ -8,6 +8,7 @@ from ingest.cleaning import byline, iso_date
 from ingest.html import read_html
 from ingest.markdown import read_markdown
 from ingest.wordlists import WordLists
+from kb.errors import InputError
 
 
 def test_front_matter_names_the_document(words: WordLists) -> None:
@@ -40,6 +41,25 @@ def test_underlined_headings(words: WordLists) -> None:
         "Hang",
         ("", "## Root cause", "why", "", "---", "", "end"),
     )
+
+
+UNENDED = ("<a ", "<a href='", '<a href="x', "<a b=c ", "</", "<?")
+
+
+@pytest.mark.parametrize("tag", UNENDED)
+def test_tags_the_end_cuts_off_are_dropped(tag: str, words: WordLists) -> None:
+    """However many there are: a parser that looked for each one's end would not come back."""
+    page = "<h1>Hang</h1><p>It hung.</p>" + tag * (1 << 20)
+    assert [line for line in read_html(page, words).lines if line] == ["# Hang", "It hung."]
+
+
+@pytest.mark.parametrize("begin", ["<!--x>", "<![CDATA[x]>", "<![if>"])
+def test_what_begins_again_and_again_is_damage(begin: str, words: WordLists) -> None:
+    """Few that never end are read, many are refused before the parser looks for their ends."""
+    page = f"<h1>Hang</h1><p>It hung.</p>{begin}"
+    assert "It hung." in read_html(page, words).lines
+    with pytest.raises(InputError, match="without"):
+        read_html(page + begin * 200_000 + "</p>", words)
 
 
 def test_html_structure(words: WordLists) -> None:

@@ -212,6 +212,17 @@ def test_the_best_chunk_stands_for_its_entry(tmp_path: Path) -> None:
     assert searcher.search("加载 卡住").hits[0].chunk_id == "a#1"
 
 
+def test_how_a_fix_is_verified_is_shown_last(tmp_path: Path) -> None:
+    """The state after the mend is no sign of the trouble: another passage found is shown."""
+    entry = make_entry("a", "the loader stalls here", "the loader stalls no more")
+    verify = replace(entry.chunks[1], role="verify")
+    searcher = make_searcher(tmp_path, [replace(entry, chunks=(entry.chunks[0], verify))])[2]
+    asked = searcher.search("the loader stalls no more").hits[0]
+    assert asked.snippet == "the loader stalls here"
+    alone = make_searcher(tmp_path / "alone", [replace(entry, chunks=(verify,))])[2]
+    assert alone.search("the loader stalls no more").hits[0].snippet == "the loader stalls no more"
+
+
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_an_empty_question_is_refused(searcher: Searcher, query: str) -> None:
     """The message says what to do."""

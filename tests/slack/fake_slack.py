@@ -22,6 +22,7 @@ from tests.slack.delivery import ACK_S, Delivery, Kind, Transport
 from tests.slack.hosts import MOST_UPLOAD, Elsewhere, FileHost, ResponseUrls
 from tests.slack.http_mode import HttpMode
 from tests.slack.limits import problems
+from tests.slack.lookups import SHARED
 from tests.slack.manifest import Manifest
 from tests.slack.people import People
 from tests.slack.sockets import SocketMode
@@ -29,6 +30,7 @@ from tests.slack.web_api import RateLimit, WebApi
 from tests.slack.workspace import (
     Channel,
     Message,
+    StoredFile,
     User,
     Workspace,
 )
@@ -211,13 +213,26 @@ class FakeSlack(People):
         return "\n".join([*refused[-6:], *self.problems[-6:], *last])
 
     def answers(self, channel: Channel, root: Message | None = None) -> list[Message]:
-        """The app's visible messages in a channel, or in one thread, ephemeral ones too."""
+        """The app's visible messages in a channel, or in one thread, ephemeral ones too.
+
+        Files the app shared beside them are left out: see `attached`.
+        """
         return [
             message
             for message in channel.messages
             if message.bot_id
+            and message.via != SHARED
             and not message.deleted
             and (root is None or message.root == root.root)
+        ]
+
+    def attached(self, channel: Channel, root: Message | None = None) -> list[StoredFile]:
+        """The files the app shared in a channel, or in one thread."""
+        return [
+            file
+            for message in channel.messages
+            if message.via == SHARED and (root is None or message.root == root.root)
+            for file in message.files
         ]
 
     def answer(self, channel: Channel, root: Message | None = None, *, number: int = 1) -> Message:

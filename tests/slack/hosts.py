@@ -19,6 +19,12 @@ RESPONSE_USES = 5
 RESPONSE_S = 30 * 60
 SLOW_LOOK_S = 0.05  # between two looks whether a slow file may go on
 LOGIN_PAGE = "<!DOCTYPE html><html><head><title>Slack</title></head><body>Sign in</body></html>"
+# What a host says instead of a file; a busy one serves it the next time.
+REFUSALS = {
+    "busy": (429, "too many requests"),
+    "gone": (404, "file deleted"),
+    "forbidden": (403, "forbidden"),
+}
 MOST_UPLOAD = 1 << 30
 
 
@@ -61,10 +67,10 @@ class FileHost:
             return web.Response(text=LOGIN_PAGE, content_type="text/html")
         if file.behaviour == "login":
             return web.Response(text=LOGIN_PAGE, content_type="text/html")
-        if file.behaviour == "gone":
-            return web.Response(status=404, text="file deleted")
-        if file.behaviour == "forbidden":
-            return web.Response(status=403, text="forbidden")
+        if file.behaviour in REFUSALS:
+            refusal = REFUSALS[file.behaviour]
+            file.behaviour = "ok" if refusal[0] == 429 else file.behaviour
+            return web.Response(status=refusal[0], text=refusal[1], headers={"Retry-After": "1"})
         if file.behaviour == "redirect":
             return web.Response(status=302, headers={"Location": file.redirect})
         if file.behaviour == "slow":

@@ -9,6 +9,7 @@ from tests.slack.context import Context
 from tests.slack.workspace import Channel, Message, StoredFile, new_ts
 
 PAGE = 1000
+SHARED = "files.completeUploadExternal"  # how a message with an app's file came
 _HISTORY = {"channel": "channels:history", "group": "groups:history", "im": "im:history"}
 _READ = {"channel": "channels:read", "group": "groups:read", "im": "im:read"}
 
@@ -31,6 +32,7 @@ def files_get_upload(context: Context) -> dict[str, Any]:
     file = context.workspace.add_file(
         context.get("filename"), b"", user=context.workspace.bot_user, told_size=length
     )
+    file.complete = False
     host = context.backend.files_host
     return {"upload_url": f"http://{host}/upload/{file.id}", "file_id": file.id}
 
@@ -46,24 +48,33 @@ def files_complete_upload(context: Context) -> dict[str, Any]:
             raise SlackError("file_not_found")
         if len(file.body) != file.told_size:
             raise SlackError("file_uploaded_but_inaccessible")
+        if file.complete:  # this can be said once
+            raise SlackError("file_not_found")
+        file.title = item.get("title", file.name)
         files.append(file)
     channel_id = str(arguments.get("channel_id") or "")
     if channel_id:
         channel = context.workspace.channels.get(channel_id)
-        if channel is None:
+        if channel is None or not channel.has_bot:
             raise SlackError("channel_not_found")
+        thread = str(arguments.get("thread_ts") or "")
+        if thread and (channel.find(thread) is None or not channel.thread(thread)):
+            raise SlackError("thread_not_found")
         message = Message(
             ts=new_ts(),
             channel=channel.id,
             user=context.workspace.bot_user,
             bot_id=context.workspace.bot_id,
             text=str(arguments.get("initial_comment") or ""),
-            thread_ts=str(arguments.get("thread_ts") or ""),
+            thread_ts=thread,
             files=files,
-            via="files.completeUploadExternal",
+            via=SHARED,
         )
         channel.messages.append(message)
-    return {"files": [{"id": file.id, "title": file.name} for file in files]}
+        context.backend.posted(context.workspace, channel, message)
+    for file in files:
+        file.complete = True
+    return {"files": [{"id": file.id, "title": file.title} for file in files]}
 
 
 def conversations_info(context: Context) -> dict[str, Any]:

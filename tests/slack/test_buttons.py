@@ -88,6 +88,62 @@ def test_a_second_press_of_the_same_person_is_no_second_vote(
     assert len(read_feedback(web)) == before + 2
 
 
+def told(slack: FakeSlack, channel: Channel, root: Message, text: str) -> Message:
+    """Say something in a thread and give the answer to it."""
+    number = len(slack.answers(channel, root)) + 1
+    finished(slack, slack.say(channel, text, thread=root))
+    return slack.answer(channel, root, number=number)
+
+
+def actions(message: Message) -> list[str]:
+    """What can be pressed on a message, in order."""
+    elements = [item for block in message.blocks for item in block.get("elements", ())]
+    return [item["action_id"] for item in elements if "action_id" in item]
+
+
+@pytest.mark.parametrize("words", ["that was it", "就是这个"])
+def test_saying_that_it_was_it_offers_to_keep_that(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service, words: str
+) -> None:
+    """The reply has the buttons; a press keeps the cause the reply names, for the thread's log."""
+    reply = told(slack, channel, answer, words)
+    assert actions(reply) == ["right", "wrong"]
+    before = len(read_feedback(web))
+    thanks = press(slack, channel, reply, "right")
+    (new,) = read_feedback(web)[before:]
+    title = web.knowledge.cause_by_id["rank-crash"].title
+    assert (new.feedback.verdict, new.feedback.actual) == ("right", "rank-crash")
+    assert title.en in text_of(thanks) or title.zh in text_of(thanks)
+    assert kept(web, new.feedback.diagnosis).en.causes[0].id == "rank-crash"
+
+
+def test_saying_that_it_was_another_cause_offers_to_keep_that(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """The cause named in the words is the one kept, not the likeliest."""
+    reply = told(slack, channel, answer, "wrong, it was the network configuration")
+    title = web.knowledge.cause_by_id["network-config"].title.en
+    assert title in text_of(reply)
+    before = len(read_feedback(web))
+    press(slack, channel, reply, "right")
+    (new,) = read_feedback(web)[before:]
+    assert (new.feedback.verdict, new.feedback.actual) == ("right", "network-config")
+
+
+def test_saying_that_it_was_not_it_asks_for_the_cause(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """Which one it was is chosen from the menu; kept is that the likeliest was wrong."""
+    reply = told(slack, channel, answer, "no, that's not it")
+    assert actions(reply) == ["wrong"]
+    before = len(read_feedback(web))
+    question = press(slack, channel, reply, "wrong")
+    press(slack, channel, question, "actual", choice="network-config")
+    (new,) = read_feedback(web)[before:]
+    said = (new.feedback.verdict, new.feedback.cause, new.feedback.actual)
+    assert said == ("wrong", "rank-crash", "network-config")
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_fixes_are_all_shown(
     slack: FakeSlack, channel: Channel, reference: Service, language: str

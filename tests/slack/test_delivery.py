@@ -227,10 +227,14 @@ def test_a_failure_of_slacks_is_tried_again(own: Office, method: str) -> None:
 
 
 def test_the_answer_links_to_the_page_of_its_diagnosis(own: Office) -> None:
-    """Where the page's address is known, the link holds the id the diagnosis is kept under."""
+    """Where the page's address is known, the link holds the id the diagnosis is kept under.
+
+    The page tells it all: a long log brings no file then.
+    """
     slack, channel = own.slack, own.alpha.add_channel("link")
-    asked = slack.say(channel, samples.english_log(), mention=True)
+    asked = slack.say(channel, samples.long_log(10_000), mention=True)
     answer = answered(slack, channel, asked)
+    assert slack.attached(channel) == []
     start = f"{PUBLIC_URL}/?d="
     (link,) = [item for item in links({"blocks": answer.blocks}) if item.startswith(start)]
     service = open_service(Settings(home=own.bot.home))

@@ -65,6 +65,87 @@ def test_a_log_of_five_megabytes(
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
+def test_the_whole_answer_to_a_long_log_is_a_file_in_its_thread(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, reference: Service, language: str
+) -> None:
+    """The message tells a part of what to do, the file all of it, in the same language."""
+    log = samples.english_log()
+    text = "帮忙看看为什么卡住了，谢谢" if language == "zh" else "why did this hang?"
+    asked = slack.say(channel, text, mention=True, files=[attach(alpha, "job.log", log.encode())])
+    shown = text_of(answered(slack, channel, asked))
+    (file,) = slack.attached(channel, asked)
+    whole = file.body.decode()
+    lead = reference.diagnose_text(log, language=language).causes[0]  # type: ignore[arg-type]
+    assert lead.title in whole
+    commands = [item for fix in lead.fixes for item in fix.commands]
+    commands += [check.command for check in lead.checks]
+    lines = {line for command in commands for line in command.splitlines()}
+    assert {line for line in lines if line not in whole} == set()
+    assert {line for line in lines if line not in shown} != set()
+    assert file.title == {"zh": "完整的诊断", "en": "The whole diagnosis"}[language]
+
+
+def test_the_file_hides_secrets(slack: FakeSlack, alpha: Workspace, channel: Channel) -> None:
+    """What is hidden in the message is hidden in the file."""
+    file = attach(alpha, "job.log", samples.hostile_log().encode())
+    asked = slack.say(channel, "", mention=True, files=[file])
+    answered(slack, channel, asked)
+    (whole,) = slack.attached(channel, asked)
+    assert "CUDA out of memory" in whole.body.decode()
+    assert [secret for secret in samples.SECRETS if secret in whole.body.decode()] == []
+
+
+def test_a_short_paste_brings_no_file(slack: FakeSlack, channel: Channel) -> None:
+    """A few lines of a log are answered by the message alone, a long paste by a file as well."""
+    short = slack.say(channel, samples.undecided_log(), mention=True)
+    answered(slack, channel, short)
+    long = slack.say(channel, samples.long_log(10_000), mention=True)
+    answered(slack, channel, long)
+    assert [len(slack.attached(channel, asked)) for asked in (short, long)] == [0, 1]
+
+
+def test_a_file_for_one_person_is_not_shared_with_all(
+    slack: FakeSlack, alpha: Workspace, channel: Channel
+) -> None:
+    """Slack has no file that one person alone sees: an ephemeral answer comes without."""
+    slack.slash(channel, "settings ephemeral on")
+    slack.answer(channel)
+    file = attach(alpha, "job.log", samples.english_log().encode())
+    asked = slack.say(channel, "", mention=True, files=[file])
+    assert finished(slack, asked) == "white_check_mark"
+    assert slack.attached(channel) == []
+
+
+def test_a_direct_message_gets_its_file_beside_the_answer(
+    slack: FakeSlack, alpha: Workspace, direct: Channel
+) -> None:
+    """Without a thread the file stands in the conversation itself."""
+    asked = slack.say(direct, "", files=[attach(alpha, "job.log", samples.english_log().encode())])
+    finished(slack, asked)
+    assert [file.name for file in slack.attached(direct)] == ["diagnosis.txt"]
+
+
+def test_a_file_slack_refuses_costs_no_answer(
+    slack: FakeSlack, alpha: Workspace, channel: Channel
+) -> None:
+    """The summary stands, with its check mark."""
+    slack.api.broken += [("files.getUploadURLExternal", 500)] * 2
+    shown = ask(slack, channel, attach(alpha, "job.log", samples.english_log().encode()))
+    assert slack.api.broken == []
+    assert "rank-crash" in shown
+    assert slack.attached(channel) == []
+
+
+def test_a_file_host_that_is_busy_is_asked_again(
+    slack: FakeSlack, alpha: Workspace, channel: Channel
+) -> None:
+    """A 429 of the file host is waited for, and is no word about scopes."""
+    file = attach(alpha, "job.log", samples.english_log().encode(), behaviour="busy")
+    assert "rank-crash" in ask(slack, channel, file)
+    assert len([seen for seen in slack.files.seen if file.id in seen.path]) == 2
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
 def test_the_words_beside_a_file_set_the_language(
     slack: FakeSlack, alpha: Workspace, channel: Channel, reference: Service, language: str
 ) -> None:
@@ -148,6 +229,24 @@ def test_a_file_that_cannot_be_read_is_told(
     assert f"{name}.log" in shown
     assert "Sign in" not in shown
     assert "/tmp" not in shown
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_cannot_be_read_is_told_in_the_channels_language(
+    slack: FakeSlack, alpha: Workspace, channel: Channel, name: str
+) -> None:
+    """In a Chinese channel what was wrong and what to do are Chinese."""
+    slack.slash(channel, "settings language zh")
+    slack.answer(channel)
+    behaviour, body = BAD[name]
+    file = attach(alpha, f"{name}.log", body, behaviour=behaviour)  # type: ignore[arg-type]
+    asked = slack.say(channel, "", mention=True, files=[file])
+    finished(slack, asked)
+    (answer,) = slack.answers(channel, asked)
+    what, todo = (block for block in answer.blocks if block["type"] in ("section", "context"))
+    for block in (what, todo):
+        shown = "".join(strings(block)).replace(file.name, "")
+        assert any("\u4e00" <= sign <= "\u9fff" for sign in shown), shown
 
 
 def test_a_damaged_archive_is_told(slack: FakeSlack, alpha: Workspace, channel: Channel) -> None:

@@ -6,7 +6,7 @@ from app.slack.bot import SHORTCUT
 from tests.slack.manifest import EVENT_SCOPES, Manifest
 
 # What the bot calls or offers beside events, by the scope it needs.
-USED = frozenset({"chat:write", "commands", "files:read", "reactions:write"})
+USED = frozenset({"chat:write", "commands", "files:read", "files:write", "reactions:write"})
 
 
 def test_every_event_is_heard(manifest: Manifest) -> None:

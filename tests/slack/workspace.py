@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 ChannelKind = Literal["channel", "group", "im"]
-FileBehaviour = Literal["ok", "gone", "login", "redirect", "slow", "forbidden"]
+FileBehaviour = Literal["ok", "busy", "gone", "login", "redirect", "slow", "forbidden"]
 TYPED_MOST = 40_000  # Slack cuts the text of a message here
 _URL = re.compile(r"https?://[^\s<>|`]+")
 _DOMAIN = re.compile(r"(?<![\w./@-])(?:[a-z0-9-]+\.)+(?:com|org|net|io|cn|dev)(?![\w.])")
@@ -66,6 +66,8 @@ class StoredFile:
     redirect: str = ""
     mimetype: str = "text/plain"
     told_size: int | None = None  # what the message says, where it is not the truth
+    title: str = ""
+    complete: bool = True  # an upload is until it was shared
     released: bool = False  # a slow file stops after its first byte until this is set
 
     def as_json(self, host: str) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class StoredFile:
             "id": self.id,
             "created": int(time.time()),
             "name": self.name,
-            "title": self.name,
+            "title": self.title or self.name,
             "mimetype": self.mimetype,
             "filetype": self.name.rpartition(".")[2] or "binary",
             "user": self.user,

@@ -13,6 +13,7 @@ from kb.chat.answers.manners import (
     answer_language,
     answer_off_topic,
     answer_outcome,
+    answer_recap,
     answer_unclear,
 )
 from kb.chat.answers.mending import answer_fix, answer_next
@@ -37,6 +38,7 @@ ANSWERERS: Mapping[Intent, Callable[[Talk], Said]] = {
     "search": answer_search,
     "language": answer_language,
     "outcome": answer_outcome,
+    "recap": answer_recap,
     "help": answer_help,
     "courtesy": answer_courtesy,
     "off_topic": answer_off_topic,

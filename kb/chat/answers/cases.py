@@ -22,6 +22,8 @@ FIXES_SHOWN = 2
 
 def answer_case(talk: Talk) -> Said:
     """The case meant: by id, number in the list, project or words."""
+    if talk.heard.cases:
+        return _again(talk)
     found = find_cases(talk)
     if not found:
         return answer_search(talk)
@@ -89,15 +91,13 @@ def show_case(talk: Talk, entry: Entry) -> Said:
 
 def answer_similar(talk: Talk) -> Said:
     """Cases like the incident, on the backend or in the framework named."""
+    if talk.heard.cases:
+        return _again(talk)
     if talk.judged is None:
-        return answer_search(talk)
+        return _similar_there(talk)
     query = query_text(talk.judged.reading) or talk.heard.query
     places = talk.heard.places
-    filters = replace(
-        search_filters(talk.conversation.shown),
-        backends=tuple(name for place in places for name in place.backends),
-        frameworks=tuple(name for place in places for name in place.frameworks),
-    )
+    filters = _there(talk, search_filters(talk.conversation.shown))
     causes = tuple(item.id for item in talk.ranked.values() if item.probability >= SAME_CAUSE)
     found = _hits(talk, query, filters, limit=SIMILAR_SOUGHT)
     found = sorted(found, key=lambda hit: hit.cause not in causes)[:HITS_SHOWN]
@@ -111,8 +111,39 @@ def answer_similar(talk: Talk) -> Said:
     return _listed(talk, found)
 
 
+def _similar_there(talk: Talk) -> Said:
+    """Cases of the place named; like what, only a log could tell."""
+    found: list[Hit] = []
+    if talk.heard.places:
+        filters = _there(talk, Filters(kinds=("case",)))
+        found = _hits(talk, talk.heard.query, filters, weakest=0.0)
+    if not found:
+        return talk.need_log()
+    said = _listed(talk, found)
+    return replace(said, statements=(*said.statements, talk.say("hint", "chat.need_log")))
+
+
+def _there(talk: Talk, filters: Filters) -> Filters:
+    """The filters narrowed to the backends and frameworks the message names."""
+    places = talk.heard.places
+    return replace(
+        filters,
+        backends=tuple(name for place in places for name in place.backends),
+        frameworks=tuple(name for place in places for name in place.frameworks),
+    )
+
+
+def _again(talk: Talk) -> Said:
+    """The cases of an earlier reply, in the language spoken now."""
+    known = talk.knowledge.case_by_id
+    cases = [known[name] for name in talk.heard.cases if name in known]
+    return show_case(talk, cases[0]) if talk.heard.intent == "case" else _choice(talk, cases)
+
+
 def answer_search(talk: Talk) -> Said:
     """Entries about what the message asks for."""
+    if talk.heard.cases:
+        return _again(talk)
     found = _hits(talk, talk.heard.query, Filters(kinds=("case",)))
     return _listed(talk, found)
 

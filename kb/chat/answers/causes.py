@@ -163,6 +163,8 @@ def answer_cause(talk: Talk) -> Said:
             definition=definition,
         )
     ]
+    if talk.heard.ordinal and meant in talk.ranked:
+        statements += _standing(talk, meant)
     groups = (
         ("chat.shows_as", cause.shows[:SHOWS_SHOWN]),
         ("chat.would_confirm", cause.confirms[:1]),
@@ -172,4 +174,17 @@ def answer_cause(talk: Talk) -> Said:
         for text in (item.get(language) for item in texts):
             cited = (Citation(kind="cause", id=cause.id, quote=text),)
             statements.append(talk.say("evidence", label, cited, what=text))
-    return Said(statements=tuple(statements), focus="" if talk.ranked else meant)
+    opened = bool(talk.heard.ordinal) or not talk.ranked
+    return Said(statements=tuple(statements), focus=meant if opened else "")
+
+
+def _standing(talk: Talk, cause: str) -> list[Statement]:
+    """Where a cause stands, and what speaks for and against it."""
+    entry, percent = talk.knowledge.cause_by_id[cause], talk.ranked[cause].probability
+    values = {"title": talk.title(cause), "percent": talk.percent(percent)}
+    statements = [talk.say("evidence", "chat.stands_now", cite_cause(entry, talk)[:1], **values)]
+    for label, speaks in (("chat.for_it", 1), ("chat.against_it", -1)):
+        found = evidence_statements(talk, cause, speaks=speaks, limit=AGAINST_SHOWN)
+        if found:
+            statements += [talk.say("note", label), *found]
+    return statements

@@ -63,10 +63,12 @@ def _hung(talk: Talk, incident: AnswerIncident) -> list[Statement]:
     cited, where = (cite_line(event, event.text, event.rank),), place(talk.words, event)
     if incident.timeout_ms is None:
         return [talk.say("evidence", "chat.hung", cited, op=incident.op, place=where)]
-    seconds = round(incident.timeout_ms / 1000)
-    return [
-        talk.say("evidence", "chat.hung_for", cited, op=incident.op, seconds=seconds, place=where)
-    ]
+    seconds = str(round(incident.timeout_ms / 1000))
+    values = {"op": incident.op, "seconds": seconds, "place": where}
+    if incident.ran_ms is None:
+        return [talk.say("evidence", "chat.hung_for", cited, command="", **values)]
+    waited = round(incident.ran_ms / 1000)
+    return [talk.say("evidence", "chat.hung_waited", cited, command="", waited=waited, **values)]
 
 
 def _ranks(talk: Talk, incident: AnswerIncident) -> list[Statement]:

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from kb.chat.answers.verdict import verdict
-from kb.chat.talk import Said, Talk, cite_cause
+from typing import Literal
+
+from kb.chat.answers.evidence import shorten
+from kb.chat.incident import TOLD
+from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_cause
+from kb.chat.types import Answered, Citation, Outcome
 
 
 def answer_language(talk: Talk) -> Said:
-    """The language changes, and the verdict is said again in it."""
-    statements = [talk.say("note", "chat.language_set")]
-    diagnosis = talk.diagnosis
-    if diagnosis is not None and diagnosis.causes:
-        statements.append(verdict(talk, diagnosis))
-    return Said(statements=tuple(statements))
+    """The language changes; what was said last follows in it."""
+    label = "chat.language_set" if talk.heard.speaks else "chat.two_languages"
+    return Said(statements=(talk.say("note", label),))
+
+
+def answer_recap(talk: Talk) -> Said:
+    """What the person told so far."""
+    known = talk.conversation
+    quotes = [*known.told, *(item.quote for item in known.answered)]
+    statements = [
+        talk.say(
+            "evidence",
+            "chat.quoted",
+            (Citation(kind="text", quote=remark[:QUOTE_CHARS]),),
+            quote=shorten(remark),
+        )
+        for remark in known.told
+    ]
+    statements += [
+        talk.say("evidence", "chat.told_answer", (cited,), observation=_observed(talk, item))
+        for item in known.answered
+        for cited in (Citation(kind="text", quote=item.quote[:QUOTE_CHARS]),)
+    ]
+    label = "chat.told_so_far" if quotes else "chat.told_nothing"
+    return Said(statements=(talk.say("note", label), *statements))
+
+
+def _observed(talk: Talk, item: Answered) -> str:
+    """What an answer to a check says was seen."""
+    signal = talk.judged.signals.get(f"{TOLD}{item.check}") if talk.judged else None
+    return signal.reason_id if signal else item.quote
 
 
 def answer_outcome(talk: Talk) -> Said:
     """A cause was confirmed or denied; faces may keep it as feedback."""
-    meant = talk.meant()
+    leading = talk.leading
+    named = leading.id if leading else ""
     if talk.heard.settles == "denied" and not talk.heard.causes:
-        second = list(talk.ranked.values())[1:2]
+        meant = talk.meant()
+        second = [item for item in talk.ranked.values() if item.id != meant][:1]
         statements = [talk.say("note", "chat.outcome_not")]
         statements += [
             talk.say(
@@ -31,16 +62,18 @@ def answer_outcome(talk: Talk) -> Said:
             )
             for item in second
         ]
-        return Said(statements=tuple(statements), focus=second[0].id if second else "")
+        outcome = Outcome(verdict="wrong", cause=meant) if meant and talk.ranked else None
+        focus = second[0].id if second else ""
+        return Said(statements=tuple(statements), focus=focus, outcome=outcome)
+    meant = talk.meant()
     if not meant:
         return Said(statements=(talk.say("note", "chat.outcome_good"),))
     cited = cite_cause(talk.knowledge.cause_by_id[meant], talk)[:1]
+    verdict: Literal["right", "wrong"] = "right" if meant == named else "wrong"
     return Said(
-        statements=(
-            talk.say("verdict", "chat.outcome_is", cited, title=talk.title(meant)),
-            talk.say("hint", "chat.outcome_keep"),
-        ),
+        statements=(talk.say("verdict", "chat.outcome_is", cited, title=talk.title(meant)),),
         focus=meant,
+        outcome=Outcome(verdict=verdict, cause=named, actual=meant) if named else None,
     )
 
 
@@ -61,6 +94,8 @@ def answer_off_topic(talk: Talk) -> Said:
 
 
 def answer_unclear(talk: Talk) -> Said:
-    """Not understood, with what would help."""
+    """Not understood, or not known, with what would help."""
     label = "chat.unclear" if talk.judged else "chat.unclear_start"
+    if talk.heard.asks:
+        label = "chat.no_answer"
     return Said(statements=(talk.say("note", label),))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kb.chat.answers.evidence import evidence_statements, shorten
 from kb.chat.answers.mending import answer_next, fixes_of
+from kb.chat.incident import fitting_checks
 from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_cause, cite_line, cite_sources
 from kb.chat.types import Change, Citation, Statement
 from kb.types import Diagnosis, RankedCause
@@ -15,6 +16,7 @@ FIX_WORTH = 0.5  # probability from which mending comes before finding out more
 RUNNER_UP = 0.05  # below this the second cause is not worth a word
 CASE_SHOWN = 0.5  # score from which a similar case is told unasked
 WARNINGS_SHOWN = 2
+DENIED_SHOWN = 2  # causes named of a denial; “the network” means two
 
 
 def answer_log(talk: Talk) -> Said:
@@ -41,15 +43,20 @@ def answer_told(talk: Talk) -> Said:
     """What a remark changed, and why."""
     if talk.event == "skip":
         return _skipped(talk)
-    diagnosis, before = talk.diagnosis, talk.before
+    diagnosis, before = talk.diagnosis, talk.before or talk.judged
     if diagnosis is None or before is None or diagnosis.status == "no_timeout":
+        return answer_log(talk)
+    if talk.before is None and not talk.changes:  # a description that is the incident itself
         return answer_log(talk)
     statements = []
     if talk.event == "answered":
         statements += _taken_as(talk)
-    if not talk.changes:
+    if talk.event == "retracted":
+        statements.append(_taken_back(talk))
+    denied = _denied(talk)
+    if not (talk.changes or denied or talk.event == "retracted"):
         statements.append(talk.say("note", "chat.nothing_moved"))
-    statements += [_changed(talk, change) for change in talk.changes]
+    statements += [*(_changed(talk, change) for change in talk.changes), *denied]
     leading = talk.leading
     if leading is None:
         return Said(statements=tuple(statements))
@@ -98,7 +105,9 @@ def _changed(talk: Talk, change: Change) -> Statement:
     )
     up = change.after > change.before
     label = "chat.rises" if up else "chat.falls"
-    if not quotes:
+    if talk.event == "retracted":
+        label = "chat.moves_back"
+    elif not quotes:
         label = "chat.rises_alone" if up else "chat.falls_alone"
     return talk.say(
         "change",
@@ -119,6 +128,48 @@ def _taken_as(talk: Talk) -> list[Statement]:
     label = "chat.taken_as_not" if answered.denied else "chat.taken_as"
     cited = Citation(kind="text", quote=answered.quote)
     return [talk.say("note", label, (cited,), observation=signal.reason_id)]
+
+
+def _taken_back(talk: Talk) -> Statement:
+    if not talk.retracted:
+        return talk.say("note", "chat.nothing_to_take_back")
+    cited = [Citation(kind="text", quote=quote[:QUOTE_CHARS]) for quote in talk.retracted]
+    quotes = [talk.words.say("chat.quoted", quote=shorten(quote)) for quote in talk.retracted]
+    return talk.say("note", "chat.taken_back", cited, quotes=talk.words.join(quotes))
+
+
+def _denied(talk: Talk) -> list[Statement]:
+    """What a denial is worth where it moved no cause it names: little, or nothing by itself."""
+    causes = [cause for cause in talk.heard.causes if cause in talk.ranked]
+    moved = {change.cause for change in talk.changes}
+    if not talk.heard.denies or not causes or moved.intersection(causes):
+        return []
+    causes.sort(key=list(talk.ranked).index)
+    counts = talk.judged is not None and any(
+        signal.quote in talk.heard.own and signal.weights.get(causes[0], 0.0) < 0
+        for signal in talk.judged.signals.values()
+        if signal.quote
+    )
+    label = "chat.denied_counts" if counts else "chat.denied_alone"
+    share = talk.ranked[causes[0]].probability
+    titles = talk.words.join([talk.title(cause) for cause in causes[:DENIED_SHOWN]])
+    statements = [talk.say("note", label, title=titles, percent=talk.percent(share))]
+    return statements if counts else [*statements, *_would_rule_out(talk, causes[0])]
+
+
+def _would_rule_out(talk: Talk, cause: str) -> list[Statement]:
+    """The check that would rule a cause out, or what would be seen then."""
+    entry, language = talk.knowledge.cause_by_id[cause], talk.words.language
+    for check in fitting_checks(talk.knowledge, cause, talk.incident):
+        seen = next((item.observation for item in check.outcomes if cause in item.refutes), None)
+        if seen is not None:
+            what = seen.get(language)
+            cited = (*cite_cause(entry, talk, what)[:1], *cite_sources(check.sources))
+            return [talk.say("check", "chat.would_refute", cited, check.command, what=what)]
+    return [
+        talk.say("check", "chat.would_refute", cite_cause(entry, talk, what), what=what)
+        for what in (item.get(language) for item in entry.refutes[:1])
+    ]
 
 
 def _about_paste(talk: Talk) -> list[Statement]:

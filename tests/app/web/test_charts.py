@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.labels import Words
-from app.web import charts, log_view
+from app.web import charts, figures, log_view
 from app.web.charts import MAX_ROWS, moments, progress, progress_chart, timeline_chart
-from kb.types import Bilingual, Event, LogReading, RankState
+from kb.types import Bilingual, Event, FirstError, Language, LogReading, RankState
 
 Labels = dict[str, Bilingual]
 
@@ -102,22 +102,67 @@ def test_when_all_differ_those_behind_the_culprits_and_the_crowd_are_shown() -> 
 def test_nothing_known_is_no_picture() -> None:
     """One rank alone, or ranks of which nothing is counted, give no rows."""
     assert progress([state(0, 5)]) == ()
+    assert progress([RankState(rank=0, last_seq=5, state="crashed")]) == ()
+    assert progress([state(0, 5), RankState(rank=1, state="silent")]) == ()
     assert progress([RankState(rank=rank, state="silent") for rank in range(4)]) == ()
+
+
+def test_ranks_without_numbers_have_a_row() -> None:
+    """The one that failed comes first with its error, those that told nothing come last."""
+    error = FirstError(rank=5, line=9, kind="cuda_oom", text="out of memory")
+    states = [
+        state(0, 9, 8),
+        RankState(rank=1, state="silent"),
+        state(2, 7, 6),
+        RankState(rank=3, state="silent", line=4),
+        RankState(rank=4, state="missing"),
+        RankState(rank=5, state="crashed", line=2),
+        RankState(rank=6, state="seen", line=3),
+    ]
+    rows = progress(states, [5], error)
+    assert [(row.name, row.note, row.error) for row in rows] == [
+        ("5", "page.rank_failed", error),
+        ("2", "", None),
+        ("0", "", None),
+        ("1", "page.rank_nothing", None),
+        ("3", "page.rank_quiet", None),
+        ("4", "page.rank_no_dump", None),
+        ("6", "page.rank_unknown", None),
+    ]
+
+
+def test_a_thousand_silent_ranks_are_one_row() -> None:
+    """The few that were counted keep a row each, and so does the one that failed."""
+    error = FirstError(rank=700, line=3, kind="cuda_oom", text="out of memory")
+    states = [state(0, 9, 8), state(1, 9, 8)]
+    states += [RankState(rank=rank, state="silent") for rank in range(2, 1000) if rank != 700]
+    rows = progress([*states, RankState(rank=700, state="crashed")], [700], error)
+    assert [(row.name, row.ranks) for row in rows] == [
+        ("700", 1),
+        ("0", 1),
+        ("1", 1),
+        ("2-699, 701-999", 997),
+    ]
 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 3000), st.one_of(st.none(), st.integers(0, 50))),
+        st.tuples(
+            st.integers(0, 3000),
+            st.one_of(st.none(), st.integers(0, 50)),
+            st.sampled_from(["waiting", "silent", "crashed", "missing", ""]),
+        ),
         max_size=200,
-        unique_by=lambda pair: pair[0],
+        unique_by=lambda known: known[0],
     )
 )
-def test_every_known_rank_is_in_one_row(pairs: list[tuple[int, int | None]]) -> None:
+def test_every_known_rank_is_in_one_row(known: list[tuple[int, int | None, str]]) -> None:
     """Unless rows were left out, the rows' sizes add up to the ranks known."""
-    rows = progress([state(rank, enqueued) for rank, enqueued in pairs])
-    known = sum(enqueued is not None for _, enqueued in pairs)
-    if len(rows) < MAX_ROWS:
-        assert sum(row.ranks for row in rows) == (known if known > 1 else 0)
+    states = [RankState(rank=rank, last_seq=seq, state=word) for rank, seq, word in known]
+    rows = progress(states)
+    if 0 < len(rows) < MAX_ROWS:
+        assert sum(row.ranks for row in rows) == len(states)
+    assert bool(rows) >= (sum(seq is not None for _, seq, _ in known) > 1)
     assert all(len(row.name) <= 60 for row in rows)
 
 
@@ -127,7 +172,7 @@ def test_charts_draw_what_the_tables_say(labels: Labels) -> None:
     rows = progress([state(0, 9, 8), state(1, 7, 6)], culprits=[1])
     spans, dots = progress_chart(rows, words)["layer"]
     assert [(line["who"], line["from"], line["to"]) for line in spans["data"]["values"]] == [
-        ("1", 6, 7),
+        ("1 · suspect", 6, 7),
         ("0", 8, 9),
     ]
     assert len(dots["data"]["values"]) == 4
@@ -141,6 +186,41 @@ def test_charts_draw_what_the_tables_say(labels: Labels) -> None:
     assert [row["who"] for row in chart["data"]["values"]] == ["0", "–"]
 
 
+@pytest.mark.parametrize(
+    ("language", "failed", "behind", "silent"),
+    [
+        ("en", "✕ failed at line 9", "3 · ✕ failed", "○ reported nothing"),
+        ("zh", "✕ 第 9 行出错", "3 · ✕ 出错退出", "○ 没有任何输出"),
+    ],
+)
+def test_words_stand_where_marks_do_not(
+    labels: Labels, language: Language, failed: str, behind: str, silent: str
+) -> None:
+    """A row without marks says why in its plot, a failed one with marks beside its name."""
+    error = FirstError(rank=2, line=9, kind="cuda_oom", text="out of memory")
+    states = [
+        state(0, 9, 8),
+        RankState(rank=1, state="silent"),
+        RankState(rank=2, state="crashed"),
+        RankState(rank=3, state="crashed", last_enqueued=7, last_completed=6),
+    ]
+    chart = progress_chart(progress(states, [2], error), Words(labels, language))
+    spans, _, instead = chart["layer"]
+    assert [line["who"] for line in spans["data"]["values"]] == [behind, "0"]
+    suspect, nobody = instead["encoding"]["y"]["axis"]["values"]
+    assert nobody == "1"
+    said = instead["encoding"]["y"]["axis"]["labelExpr"]
+    assert json.loads(said.removesuffix("[datum.label]")[1:-1]) == {suspect: failed, nobody: silent}
+    assert instead["encoding"]["y"]["sort"] == [suspect, behind, "0", "1"]
+
+
+def test_a_step_is_told_where_operations_are_drawn(labels: Labels) -> None:
+    """A rank that never came to an operation is no empty row."""
+    rows = progress([state(1, 9), state(2, 9), RankState(rank=0, state="seen", last_step=70)])
+    instead = progress_chart(rows, Words(labels, "en"))["layer"][-1]
+    assert '{"0": "step 70"}' in instead["encoding"]["y"]["axis"]["labelExpr"]
+
+
 def test_steps_are_drawn_where_no_numbers_are_known(labels: Labels) -> None:
     """Without sequence numbers the last step is the measure."""
     rows = progress([RankState(rank=rank, last_step=10 - rank) for rank in range(3)])
@@ -150,6 +230,21 @@ def test_steps_are_drawn_where_no_numbers_are_known(labels: Labels) -> None:
         ("1", 9),
         ("0", 10),
     ]
+
+
+def test_words_of_a_chart_have_the_colour_of_the_page(labels: Labels) -> None:
+    """Whatever the theme, they stand out as its text does."""
+    words = Words(labels, "en")
+    drawn = [
+        progress_chart(progress([state(0, 9), state(1, 7)]), words),
+        timeline_chart(moments([event(1), event(2)]), words),
+        figures.bar_chart([figures.Bar(name="a", count=1)], "cases").to_dict(),
+        figures.reliability_chart([], words).to_dict(),
+        figures.cause_chart([], words).to_dict(),
+    ]
+    for chart in drawn:
+        for part in ("axis", "legend"):
+            assert set(chart["config"][part].values()) == {"currentColor"}
 
 
 def test_charts_are_json(labels: Labels) -> None:

@@ -40,6 +40,7 @@ LOG = (
     "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     + WATCHDOG.format(rank=1)
 )
+PICTURE = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 VAGUE = "训练到一半卡住，所有卡利用率 100%，日志里只有 NCCL 超时，换小数据集就没事"
 HOSTILE = (
     "<script>alert(1)</script> ![x](http://evil.example/x.png) [a](javascript:alert(1)) $$x^2$$ "
@@ -219,6 +220,15 @@ def test_no_verdict_is_an_answer(service: Service, text: str, status: str) -> No
         assert shown.index(words("heading.next")) < shown.index(words("heading.causes"))
 
 
+def test_the_check_that_decides_comes_before_the_others(service: Service) -> None:
+    """Also where one cause leads: on a phone as well, what stands first is read first."""
+    text = (service.settings.data / "examples" / "save-on-rank0.log").read_text(encoding="utf-8")
+    page = diagnose(text)
+    words = words_of(page, "en")
+    shown = text_of(page)
+    assert shown.index(words("heading.best_check")) < shown.index(words("heading.next"))
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_an_example_is_one_press(service: Service, name: str) -> None:
     """Each fills the box and is diagnosed; all name a cause first that fits their story."""
@@ -292,10 +302,17 @@ def test_settings_alone_are_judged_at_the_top() -> None:
     assert shown.index("NCCL_TIMEOUT=3600") < shown.index(words("page.no_timeout_help"))
 
 
-def test_a_link_to_nothing_says_so() -> None:
-    """An unknown id gives a message and the form."""
-    page = visit(d="nothing-here")
-    assert "nothing-here" in text_of(page)
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [
+        ("zh", "没有编号为 nothing-here 的诊断，可能已被删除请检查链接，或重新诊断那份日志。"),
+        ("en", "There is no diagnosis nothing-here; it may have been deleted"),
+    ],
+)
+def test_a_link_to_nothing_says_so(lang: Language, said: str) -> None:
+    """An unknown id gives a message in the page's language and the form."""
+    page = visit(lang=lang, d="nothing-here")
+    assert said in text_of(page)
     assert "tk-verdict" not in html_of(page)
     assert page.text_area(key="paste").value in ("", None)
 
@@ -367,6 +384,9 @@ def test_a_version_that_is_none_is_told() -> None:
     page.button(key="run").click().run()
     assert "'newest' is not a version" in text_of(page)
     assert "tk-verdict" not in html_of(page)
+    page.button_group(key="language_switch").set_value("zh").run()
+    page.button(key="run").click().run()
+    assert "“newest”不是版本号" in text_of(page)
 
 
 def test_an_unexpected_failure_is_short_and_logged(
@@ -442,7 +462,40 @@ def test_too_much_is_sent_to_the_api() -> None:
 def test_a_binary_upload_is_refused_with_its_name(read: Read) -> None:
     """The person learns which file is no log."""
     with pytest.raises(InputError, match=r"photo\.png"):
-        read(photo__png=b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+        read(photo__png=PICTURE)
+
+
+def upload(page: AppTest, files: dict[str, bytes]) -> AppTest:
+    """Choose files and press the button."""
+    chosen = [(name, content, "application/octet-stream") for name, content in files.items()]
+    page.file_uploader(key="files").set_value(chosen)
+    return page.button(key="run").click().run()
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [
+        ("zh", "文件 photo.png 是图片，不是文本日志请把图片里的日志以文本形式粘贴进来。"),
+        ("en", "photo.png is a picture, not a text logPaste the log in it as text."),
+    ],
+)
+def test_an_unreadable_upload_is_told_in_words_of_the_page(lang: Language, said: str) -> None:
+    """The message names the visitor's file, no folder of the server and no option of a command."""
+    page = upload(visit(lang=lang), {"photo.png": PICTURE})
+    text = text_of(page)
+    assert said in text
+    assert not [word for word in ("timeout-kb-", "/log/", "--dump") if word in text]
+
+
+@pytest.mark.parametrize(
+    ("lang", "said"),
+    [("zh", "未能读取photo.png：是图片，不是文本日志"), ("en", "Not readphoto.png: is a picture")],
+)
+def test_a_file_left_out_is_told_beside_the_answer(lang: Language, said: str) -> None:
+    """The others are read; which one was not and why stands among what happened."""
+    page = upload(visit(lang=lang), {"rank3.log": LOG.encode(), "photo.png": PICTURE})
+    assert "rank-crash" in html_of(page)
+    assert said in text_of(page)
 
 
 def test_stacks_are_evidence_beside_the_log(read: Read, root: Path) -> None:

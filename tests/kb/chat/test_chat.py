@@ -10,10 +10,15 @@ from typing import Literal, get_args
 import pytest
 
 from kb.chat.answers import ANSWERERS
-from kb.chat.types import Intent, Reply, Statement
+from kb.chat.incident import ASKED_CAUSES, fitting_checks, judge
+from kb.chat.types import Intent, Outcome, Reply, Statement
+from kb.diagnose.checks import COST_BITS, expected_gain
+from kb.diagnose.given import given
 from kb.service import Service
+from kb.settings import shipped_data
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat, uncited
 
+EXAMPLES = shipped_data() / "examples"
 Talker = Callable[..., list[Reply]]
 IB = "it's InfiniBand, 2 nodes are fine, 3 hang"
 
@@ -108,10 +113,24 @@ def test_told_facts_move_causes_and_say_why(talk: Talker) -> None:
     assert told.intent == "tell"
     change = next(item for item in told.changes if item.cause == "network-config")
     assert change.before < change.after
-    assert IB in change.why[0]
+    assert change.why != ()
+    assert all(quote in IB for quote in change.why)
     assert share(first, "network-config") < share(told, "network-config")
-    said = next(item for item in told.statements if item.role == "change")
-    assert IB in [citation.quote for citation in said.citations]
+    said = next(
+        item
+        for item in told.statements
+        if item.role == "change" and "network-config" in cited(item, "cause")
+    )
+    assert set(change.why) <= {citation.quote for citation in said.citations}
+
+
+def test_a_change_quotes_the_words_that_count(talk: Talker) -> None:
+    """Of a long remark the clue is quoted, not all of it."""
+    remark = "last tuesday we looked again and saw that dmesg shows Xid 79"
+    _, told = talk(TIMEOUT_LOG, remark)
+    change = next(item for item in told.changes if item.cause == "gpu-hardware")
+    assert all("Xid" in quote and "tuesday" not in quote for quote in change.why)
+    assert change.why != ()
 
 
 def test_a_correction_takes_the_fact_back(talk: Talker) -> None:
@@ -141,7 +160,133 @@ def test_a_version_told_counts_for_commands(talk: Talker) -> None:
     assert "TORCH_FR_DUMP_TEMP_FILE" not in commands
 
 
+# --- questions, denials, corrections -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "cause"),
+    [
+        ("is it a hardware issue", "gpu-hardware"),
+        ("是硬件问题吗", "gpu-hardware"),
+        ("难道是数据不均", "uneven-data"),
+        ("was any rank OOM killed", "rank-crash"),
+        ("did it hit torch.OutOfMemoryError: CUDA out of memory on rank 3", "rank-crash"),
+    ],
+)
+def test_a_question_about_a_cause_changes_nothing(
+    talk: Talker, chat: CheckedChat, question: str, cause: str
+) -> None:
+    """It is answered with where that cause stands, and nothing of it is kept as a remark."""
+    first, reply = talk(TIMEOUT_LOG, question)
+    assert reply.intent == "why"
+    assert reply.changes == ()
+    assert cause in [name for s in reply.statements for name in cited(s, "cause")]
+    kept = chat.conversation(first.conversation)
+    assert (kept.told, kept.answered) == ((), ())
+
+
+@pytest.mark.parametrize("question", ["Is it a hardware issue?", "是硬件问题吗？"])
+def test_a_question_beside_a_log_is_no_evidence_either(talk: Talker, question: str) -> None:
+    """The log with the question below it means what the log means, and the question is answered."""
+    (alone,) = talk(TIMEOUT_LOG)
+    (beside,) = talk(f"{TIMEOUT_LOG}\n{question}")
+    assert alone.diagnosis is not None
+    assert beside.diagnosis is not None
+    assert [(c.id, c.probability) for c in beside.diagnosis.causes] == [
+        (c.id, c.probability) for c in alone.diagnosis.causes
+    ]
+    assert "gpu-hardware" in [name for s in beside.statements for name in cited(s, "cause")]
+
+
+def test_how_long_tells_the_seconds(talk: Talker) -> None:
+    """“how long did it hang” is answered from the log."""
+    _, reply = talk(TIMEOUT_LOG, "how long did it hang")
+    assert reply.intent == "happened"
+    assert "waited 600 s" in texts(reply)
+
+
+@pytest.mark.parametrize(
+    "remark", ["the network is fine", "网络没问题", "we ruled out the network"]
+)
+def test_a_denial_is_taken_for_what_it_is_worth(talk: Talker, remark: str) -> None:
+    """It is told whether it counts against the cause it names; nothing is searched for."""
+    first, reply = talk(TIMEOUT_LOG, remark)
+    assert reply.intent == "tell"
+    assert share(reply, "network-config") <= share(first, "network-config")
+    title = {"zh": "网络配置错误", "en": "The network is configured wrongly"}[reply.language]
+    assert title in texts(reply)
+
+
+def test_a_denial_without_a_sign_gets_the_check(talk: Talker) -> None:
+    """Where nothing in it is evidence, that is said, with what would rule the cause out."""
+    _, reply = talk(TIMEOUT_LOG, "not a version bug")
+    assert "no evidence" in texts(reply)
+    assert [name for s in reply.statements if s.role == "check" for name in cited(s, "cause")] == [
+        "software-version"
+    ]
+
+
+@pytest.mark.parametrize("back", ["forget the xid thing", "我说错了，xid 那个不算", "scratch that"])
+def test_a_remark_taken_back_counts_no_more(talk: Talker, chat: CheckedChat, back: str) -> None:
+    """Its signals are gone, the causes stand as before it, and the reply says so."""
+    remark = "dmesg shows Xid 79 on node 2"
+    first, told, reply = talk(TIMEOUT_LOG, remark, back)
+    assert share(told, "gpu-hardware") > share(first, "gpu-hardware")
+    assert share(reply, "gpu-hardware") == share(first, "gpu-hardware")
+    assert remark in texts(reply)
+    assert chat.conversation(first.conversation).told == ()
+    moved = {item.cause: (item.before, item.after) for item in reply.changes}
+    assert moved["gpu-hardware"][0] > moved["gpu-hardware"][1]
+
+
+def test_an_answer_taken_back_counts_no_more(talk: Talker, chat: CheckedChat) -> None:
+    """“undo” right after the answer to a check takes that answer back."""
+    first, answered, reply = talk(TIMEOUT_LOG, "2", "undo")
+    assert answered.changes != ()
+    assert chat.conversation(first.conversation).answered == ()
+    assert {item.cause: item.after for item in reply.changes} == {
+        item.cause: item.before for item in answered.changes
+    }
+
+
+def test_what_was_never_told_is_not_taken_back(talk: Talker, chat: CheckedChat) -> None:
+    """A remark about something else stays."""
+    *_, reply = talk(TIMEOUT_LOG, "dmesg shows Xid 79 on node 2", "forget what I said about NFS")
+    assert reply.changes == ()
+    assert chat.conversation(reply.conversation).told == ("dmesg shows Xid 79 on node 2",)
+
+
+def test_recap_lists_remarks_and_answers(talk: Talker) -> None:
+    """“what did I tell you so far?” names what counts beside the log."""
+    *_, reply = talk(
+        TIMEOUT_LOG, "dmesg shows Xid 79 on node 2", "1", "what did I tell you so far?"
+    )
+    assert reply.intent == "recap"
+    assert "dmesg shows Xid 79 on node 2" in texts(reply)
+    assert len(reply.statements) == 3
+    _, nothing = talk(TIMEOUT_LOG, "我都跟你说过什么")
+    assert [item.role for item in nothing.statements] == ["note"]
+
+
 # --- the question ------------------------------------------------------------------------------
+
+
+def test_no_other_check_tells_more(talk: Talker, service: Service, chat: CheckedChat) -> None:
+    """The question has the largest expected gain over the leading causes, costs counted."""
+    (reply,) = talk((EXAMPLES / "rank-behind.log").read_text(encoding="utf-8"))
+    judged = judge(service, chat.conversation(reply.conversation), "en")
+    assert judged is not None
+    assert reply.question is not None
+    shares = {item.id: item.probability for item in judged.diagnosis.causes[:ASKED_CAUSES]}
+    beliefs = {cause: share / sum(shares.values()) for cause, share in shares.items()}
+    known = given(judged.reading, service.knowledge.given)
+    gains = {
+        check.id: expected_gain(check, beliefs) - COST_BITS[check.cost]
+        for cause in shares
+        for check in fitting_checks(service.knowledge, cause, judged.reading.incident)
+        if check.gives not in known
+    }
+    assert gains[reply.question.check] == max(gains.values())
 
 
 def test_one_question_that_separates(talk: Talker, service: Service) -> None:
@@ -264,6 +409,21 @@ def test_the_second_is_the_second(talk: Talker, chat: CheckedChat) -> None:
     assert {"fix", "step"} <= roles(reply)
 
 
+@pytest.mark.parametrize(
+    "asked", ["what is the second cause", "tell me about number 2", "那第二个呢"]
+)
+def test_the_second_is_opened_and_answers_no_check(
+    talk: Talker, chat: CheckedChat, asked: str
+) -> None:
+    """What asks about the second cause tells what it is and where it stands; “it” is that now."""
+    first, reply, fix = talk(TIMEOUT_LOG, asked, "how do I fix it?")
+    assert first.diagnosis is not None
+    second = first.diagnosis.causes[1].id
+    assert cited(reply.statements[0], "cause")[:1] == [second]
+    assert chat.conversation(first.conversation).answered == ()
+    assert cited(fix.statements[0], "cause") == [second]
+
+
 def test_a_named_cause_is_meant(talk: Talker) -> None:
     """“fix for shm-limits” needs no incident."""
     (reply,) = talk("fix for shm-limits")
@@ -346,6 +506,16 @@ def test_similar_on_another_backend(talk: Talker, service: Service) -> None:
     assert {service.entry(name).tags.backend for name in ids} == {"hccl"}
 
 
+def test_similar_on_a_backend_without_an_incident(talk: Talker, service: Service) -> None:
+    """Before a log, “anything like this on Ascend?” shows Ascend cases and asks for the log."""
+    (reply,) = talk("anything like this on Ascend?")
+    ids = [name for s in reply.statements if s.role == "case" for name in cited(s, "case")]
+    assert {service.entry(name).tags.backend for name in ids} == {"hccl"}
+    assert reply.statements[-1].role == "hint"
+    (bare,) = talk("anything like this?")
+    assert [item.role for item in bare.statements] == ["hint"]
+
+
 def test_search_without_an_incident(talk: Talker) -> None:
     """A search lists cases and diagnoses nothing."""
     (reply,) = talk("cases about FSDP checkpoint hang")
@@ -419,14 +589,48 @@ def test_what_happened_tells_rank_and_line(talk: Talker) -> None:
 
 
 def test_the_language_changes_and_stays(talk: Talker) -> None:
-    """“用中文说” says the verdict again in Chinese and holds until another is asked for."""
+    """“用中文说” says the last answer again in Chinese and holds until another is asked for."""
     *_, chinese, still, english = talk(
         OOM_LOG, "用中文说", "how sure are you?", "in English please"
     )
     assert (chinese.language, still.language, english.language) == ("zh", "zh", "en")
     assert "rank 2" in texts(chinese)
     assert "最可能的根因" in texts(chinese)
-    assert "most likely cause" in texts(english)
+    assert [item.role for item in english.statements[1:]] == [s.role for s in still.statements]
+    assert [item.citations[-1].url for item in english.statements if item.role == "check"] == [
+        item.citations[-1].url for item in still.statements if item.role == "check"
+    ]
+
+
+def test_the_last_answer_is_said_again(talk: Talker) -> None:
+    """After a fix, “用中文说” gives that fix in Chinese; after a list, the list."""
+    *_, fix, again = talk(OOM_LOG, "how do I fix it?", "用中文说")
+    assert [item.command for item in again.statements[1:]] == [s.command for s in fix.statements]
+    assert texts(again) != texts(fix)
+    *_, listed, chinese, second = talk(OOM_LOG, "similar cases", "用中文说", "第二个")
+    ids = [cited(s, "case")[0] for s in listed.statements if s.role == "case"]
+    assert [cited(s, "case")[0] for s in chinese.statements if s.role == "case"] == ids
+    assert cited(second.statements[0], "case") == [ids[1]]
+
+
+def test_a_change_is_said_again(talk: Talker) -> None:
+    """After a remark, the change it made is told in the other language, and the question too."""
+    *_, told, again = talk(TIMEOUT_LOG, "dmesg shows Xid 79 on node 2", "用中文说")
+    assert [s.role for s in again.statements if s.role == "change"] == [
+        s.role for s in told.statements if s.role == "change"
+    ]
+    assert "硬件" in texts(again)
+    assert told.question is not None
+    assert again.question is not None
+    assert again.question.check == told.question.check
+
+
+@pytest.mark.parametrize("asked", ["in german please", "用日语回答"])
+def test_other_languages_are_declined(talk: Talker, asked: str) -> None:
+    """It says which two there are, in the one spoken."""
+    _, reply = talk(OOM_LOG, asked)
+    assert reply.intent == "language"
+    assert ("Chinese and English" in texts(reply)) or ("中文和英文" in texts(reply))
 
 
 def test_the_face_may_set_the_language(chat: CheckedChat) -> None:
@@ -506,6 +710,18 @@ def test_an_outcome_names_its_cause(
     assert reply.intent == "outcome"
     assert chat.conversation(reply.conversation).focus == focus
     assert reply.diagnosis is None
+    right = focus == "rank-crash"
+    assert reply.outcome == Outcome(
+        verdict="right" if right else "wrong", cause="rank-crash", actual=focus
+    )
+
+
+def test_an_outcome_without_a_cause_is_open(talk: Talker) -> None:
+    """“that was not it” says what was wrong, not what it was; without an incident nothing."""
+    _, reply = talk(OOM_LOG, "that was not it")
+    assert reply.outcome == Outcome(verdict="wrong", cause="rank-crash")
+    (nothing,) = talk("解决了，谢谢")
+    assert nothing.outcome is None
 
 
 # --- the reply itself --------------------------------------------------------------------------

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.diagnose.cues import MAX_CUE_TEXT, MAX_QUOTE, CueReader
+from kb.diagnose.cues import MAX_CUE_TEXT, MAX_QUOTE, POLARITY, CueReader
 from kb.diagnose.signals import DENIED_SHARE, cue_signals
 from kb.knowledge import read_yaml
 from kb.settings import shipped_data
 from kb.types import Pattern
 
 CUES = read_yaml(shipped_data() / "cues.yaml", tuple[Pattern, ...])
-READER = CueReader(CUES)
+POLAR = [cue for cue in CUES if cue.event in POLARITY]
+READER = CueReader([cue for cue in CUES if cue.event not in POLARITY], POLAR)
 
 
 @pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.id)
@@ -53,8 +55,76 @@ def test_a_denial_turns_a_cue_around(text: str, denied: bool) -> None:
     hits = [h for h in READER.read(text) if h.cue.id in ("cue-docker", "cue-interface")]
     assert [hit.denied for hit in hits] == [denied]
     signal = cue_signals(hits)[0]
-    factor = DENIED_SHARE if denied else 1.0
-    assert signal.weights == {c: w * factor for c, w in hits[0].cue.causes.items()}
+    cue = hits[0].cue
+    ruled_out = cue.sound or {c: w * DENIED_SHARE for c, w in cue.causes.items()}
+    assert signal.weights == (ruled_out if denied else cue.causes)
+
+
+IN_ORDER = [
+    "nccl-tests pass on 3 nodes",
+    "nah network is fine, we ran nccl-tests",
+    "nccl-tests 三个节点都正常",
+    "shm is 64G so not shm",
+    "shm is large enough, 64G",
+    "we have enough shared memory",
+    "disk is not full",
+    "the network is fine",
+    "it is not the network",
+    "网络没问题",
+    "不是网络问题",
+    "没有 OOM",
+    "no Xid in dmesg",
+    "我们检查过网络，没有异常",
+    "共享内存足够",
+]
+NOT_IN_ORDER = [
+    "network is fine with 2 nodes but 3 hang",
+    "nccl-tests pass on 2 nodes but hang on 3",
+    "网络两台没问题，三台就卡",
+    "nccl-tests never pass",
+    "is the network fine?",
+    "是不是网络问题",
+    "not enough shm",
+    "there isn't enough shared memory",
+    "no space left on device in /dev/shm",
+    "没有共享内存",
+    "没有足够的共享内存",
+    "increasing /dev/shm to 64G works",
+    "关掉 shm 后正常",
+    "网络不正常",
+    "it never finishes",
+]
+THINGS = {cue.id for cue in CUES if cue.sound} | {"cue-oom"}
+
+
+@pytest.mark.parametrize("text", IN_ORDER)
+def test_a_thing_in_order_speaks_against_its_causes(text: str) -> None:
+    """What a person found in order or ruled out adds to no cause it would be the sign of."""
+    signals = [s for s in cue_signals(READER.read(text)) if s.reason_id in THINGS]
+    assert {signal.denied for signal in signals} == {True}
+    for signal in signals:
+        assert max(signal.weights.values()) < 0
+
+
+@pytest.mark.parametrize("text", NOT_IN_ORDER)
+def test_what_only_sounds_in_order_does_not_turn_a_cue(text: str) -> None:
+    """A comparison, a remedy, a question or a lack leaves a cue as it is."""
+    assert [hit.cue.id for hit in READER.read(text) if hit.cue.id in THINGS and hit.denied] == []
+
+
+@pytest.mark.parametrize("word", ["fine ", "shm is ", "网络 ", "two nodes ", "not ", "足够"])
+def test_polarity_is_read_in_linear_time(word: str) -> None:
+    """Ten times the text takes no more than some ten times as long."""
+
+    def seconds(count: int) -> float:
+        text = "shm network disk " + word * (count // len(word))
+        started = time.perf_counter()
+        READER.read(text)
+        return time.perf_counter() - started
+
+    READER.read(word)
+    few, many = (min(seconds(size) for _ in range(3)) for size in (1_600, 16_000))
+    assert many < 60 * few + 0.05
 
 
 def test_a_quote_is_a_literal_piece_of_the_text() -> None:

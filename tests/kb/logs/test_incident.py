@@ -80,6 +80,44 @@ def test_silent_rank_is_the_culprit(reader: LogReader) -> None:
     )
 
 
+def test_ranks_in_different_operations_agree_on_nothing(reader: LogReader) -> None:
+    """A rank that hangs in another operation a number behind is told, and nothing is excluded."""
+    incident = read(
+        reader,
+        "torch 2.5.1+cu124, NCCL version 2.21.5+cuda12.4, 8 ranks",
+        *(work(rank, 9684, "_ALLGATHER_BASE", 4194304) for rank in (0, 1, 2, 4)),
+        work(3, 9683, "ALLREDUCE", 1),
+    )
+    assert "mismatch_excluded" not in names(incident)
+    fact = next(fact for fact in incident.facts if fact.name == "different_ops_hang")
+    assert fact.detail == "rank 0,1,2,4: _ALLGATHER_BASE(4194304) 9684; rank 3: ALLREDUCE(1) 9683"
+    assert "ALLREDUCE" in fact.quote
+    assert [culprit.rank for culprit in incident.culprit_ranks] == [3]
+    assert (incident.world_size, incident.ranks_silent) == (8, (5, 6, 7))
+
+
+def test_a_rank_behind_excludes_no_mismatch(reader: LogReader) -> None:
+    """Ranks that agree with each other say nothing about the one that is a number behind."""
+    incident = read(reader, *(work(r, 120) for r in range(7)), work(7, 119))
+    assert "rank_behind" in names(incident)
+    assert not {"mismatch_excluded", "different_ops_hang"} & names(incident)
+
+
+@pytest.mark.parametrize(
+    ("line", "size"),
+    [
+        ("world size: 8", 8),
+        ("Initialized with world size of 16", 16),
+        ("a total of 4 ranks", 4),
+        ("tensor parallel world size: 2", None),
+        ("still waiting for ranks, 2 ranks missing", None),
+    ],
+)
+def test_world_sizes_said_in_words(reader: LogReader, line: str, size: int | None) -> None:
+    """The number of all ranks is read where it can be nothing else."""
+    assert read(reader, line, work(0), work(1)).world_size == size
+
+
 def test_one_pasted_line_accuses_nobody(reader: LogReader) -> None:
     """A single report says nothing about the other ranks."""
     incident = read(reader, work(5))

@@ -124,8 +124,8 @@ def test_a_named_file_that_is_no_log_is_told_and_the_rest_is_read(
     incident = reader.read_paths([empty, log, program]).incident
     assert incident.ranks_reporting == (1,)
     assert incident.unread == (
-        Unread(file="rank_2.log", reason="is empty"),
-        Unread(file="model.bin", reason="is a program, not a log"),
+        Unread(file="rank_2.log", reason="is empty", code="empty"),
+        Unread(file="model.bin", reason="is a program, not a log", code="binary"),
     )
     with pytest.raises(InputError, match=r"rank_2\.log is empty"):
         reader.read_paths([empty, program])
