@@ -116,7 +116,7 @@ def test_log_lines_are_json_with_the_request_id(
     import json
 
     running, address = process
-    httpx.get(f"{address}/healthz", headers={"x-request-id": "find-me"})
+    httpx.get(f"{address}/healthz", headers={"x-request-id": "find-me"}, timeout=60)
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=60)
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
