@@ -70,6 +70,8 @@ def visit(opener: OpenPage) -> Iterator[OpenPage]:
 
     yield open_page
     for made in visits:
+        # Browsers are shared, and an open menu is remembered: it would cover the next page.
+        made.page.evaluate("localStorage.clear()")
         made.page.close()
     assert [made.foreign for made in visits if made.foreign] == []
     assert [made.errors for made in visits if made.errors] == []
