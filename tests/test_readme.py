@@ -51,7 +51,8 @@ OWN = [c.rpartition("| ")[2] for c in COMMANDS if c.rpartition("| ")[2].startswi
 def test_commands_of_the_readme_parse(line: str) -> None:
     """Each timeout-kb line uses a verb and options that exist."""
     words = shlex.split(line.partition(" -- ")[0])  # what follows is another program's
-    known = {option for item in subcommand(words[1]).params for option in item.opts}
+    items = subcommand(words[1]).params
+    known = {option for item in items for option in (*item.opts, *item.secondary_opts)}
     assert {word for word in words[2:] if word.startswith("--")} <= known
 
 
