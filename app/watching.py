@@ -336,4 +336,8 @@ def stoppable() -> Iterator[None]:
 
 def scratch() -> tempfile.TemporaryDirectory[str]:
     """A folder for the record."""
-    return tempfile.TemporaryDirectory(prefix="timeout-kb-watch-")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    try:  # a signal amid this would leave a folder nobody knows of
+        return tempfile.TemporaryDirectory(prefix="timeout-kb-watch-")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
