@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,6 +57,7 @@ MIN_CASE_SCORE = 0.3  # below this a case is not called similar
 CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 WEIGHED_CAUSES = 4  # causes the best check has to tell apart
+_DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,8 @@ def _reason(signal: Signal, knowledge: Knowledge, words: Words) -> str:
     pattern = knowledge.pattern_by_id.get(signal.reason_id)
     meaning = pattern or knowledge.fact_by_id.get(signal.reason_id)
     means = meaning.means.get(words.language) if meaning else signal.reason_id
-    means = means.replace("{detail}", signal.detail)
+    shown = means if signal.detail else _DETAIL.sub("", means)
+    means = shown.replace("{detail}", signal.detail)
     return words.say("evidence.denied", means=means) if signal.denied else means
 
 

@@ -182,15 +182,21 @@ def _work(report: Report) -> str:
     return f"{report.op}({report.numel_in})"
 
 
+def _kind(report: Report) -> tuple[str, int | None, str, int | None]:
+    return (report.process_group, report.seq, report.op, report.numel_in)
+
+
 def _odd_collective(picture: Picture) -> Iterator[Culprit]:
+    """The ranks that run something else than most do; a tie accuses nobody."""
+    ranks = Counter(_kind(report) for report in picture.reports if report.rank is not None)
     for odd, usual in odd_reports(picture):
-        if odd.rank is None:
+        if odd.rank is None or ranks[_kind(odd)] >= ranks[_kind(usual)]:
             continue
         yield Culprit(
             rank=odd.rank,
             reason=Bilingual(
                 zh=f"序号 {odd.seq} 处是 {_work(odd)}，其他卡是 {_work(usual)}",
-                en=f"at number {odd.seq} it runs {_work(odd)}, others {_work(usual)}",
+                en=f"at sequence number {odd.seq} it runs {_work(odd)}, others {_work(usual)}",
             ),
             line=odd.line,
             file=odd.event.file,

@@ -69,6 +69,7 @@ setting_<name>                  a telling setting is present (p2p_disable, ib_di
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from kb.logs.culprits import SHARED, hanging_places, odd_fingerprint, odd_reports
@@ -179,15 +180,10 @@ def _progress(picture: Picture) -> Iterator[Fact]:
 def _agreement(picture: Picture) -> Iterator[Fact]:
     odd = odd_reports(picture)
     if odd:
-        one, usual = odd[0]
-        yield _fact(
-            "mismatch_proven",
-            one.event,
-            f"number {one.seq}: {one.op}({one.numel_in}) against {usual.op}({usual.numel_in})",
-        )
+        yield _fact("mismatch_proven", odd[0][0].event, _sides(picture, odd[0][0]))
     named = ",".join(str(culprit.rank) for culprit in odd_fingerprint(picture))
     for event in picture.of("mismatch_detected"):
-        yield _fact("mismatch_proven", event, f"odd rank {named}" if named else "")
+        yield _fact("mismatch_proven", event, f"rank {named}" if named else "")
     main = picture.main
     if main is None or main.seq is None or odd:
         return
@@ -208,6 +204,17 @@ def _agreement(picture: Picture) -> Iterator[Fact]:
             yield _fact("all_ranks_same_op_none_completed", main.event)
     if len(groups) > 1:
         yield _fact("different_groups_hang", main.event, ",".join(sorted(groups)[:8]))
+
+
+def _sides(picture: Picture, odd: Report) -> str:
+    """Who runs what at one number of a group: ``rank 0: ALLREDUCE(8); rank 1: ALLREDUCE(1)``."""
+    sides: dict[str, list[int]] = defaultdict(list)
+    for report in picture.reports:
+        here = (report.process_group, report.seq) == (odd.process_group, odd.seq)
+        if here and report.op and report.rank is not None:
+            sides[f"{report.op}({report.numel_in})"].append(report.rank)
+    named = sorted((sorted(set(ranks)), work) for work, ranks in sides.items())
+    return "; ".join(f"rank {','.join(map(str, ranks[:16]))}: {work}" for ranks, work in named)
 
 
 def _who(picture: Picture) -> Iterator[Fact]:

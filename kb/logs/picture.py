@@ -99,15 +99,20 @@ def number(text: str | None) -> int | None:
 
 
 def read_reports(events: Iterable[Event]) -> tuple[Report, ...]:
-    """The timeout reports of a log; process groups missing in one line come from its neighbours."""
+    """The timeout reports of a log.
+
+    Some versions leave the process group out of one line and name it in the next. A missing one is
+    taken from the same rank and number, or is the only one that the log names at all.
+    """
     found = [_report(e) for e in events if e.event == "collective_timeout"]
     groups = _groups(events)
+    names = {e.process_group for e in events if e.event in REPORT_EVENTS and e.process_group}
+    only = min(names) if len(names) == 1 else ""
     named: list[Report] = []
     for report in found:
-        if not report.process_group and report.rank is not None:
-            group = groups.get((report.rank, report.seq))
-            if group:
-                report = replace(report, process_group=group)  # noqa: PLW2901 - the same report
+        if not report.process_group:
+            group = groups.get((report.rank, report.seq), only)
+            report = replace(report, process_group=group)  # noqa: PLW2901 - the same report
         named.append(report)
     return _merged(named)
 
@@ -127,9 +132,9 @@ def _report(event: Event) -> Report:
     )
 
 
-def _groups(events: Iterable[Event]) -> dict[tuple[int, int | None], str]:
+def _groups(events: Iterable[Event]) -> dict[tuple[int | None, int | None], str]:
     """Process group per (rank, seq), where every line that names one agrees."""
-    seen: dict[tuple[int, int | None], set[str]] = defaultdict(set)
+    seen: dict[tuple[int | None, int | None], set[str]] = defaultdict(set)
     for event in events:
         if event.event in REPORT_EVENTS and event.process_group and event.rank is not None:
             seen[event.rank, number(event.fields.get("seq"))].add(event.process_group)

@@ -148,6 +148,20 @@ def test_mismatch_of_sizes_is_proven(reader: LogReader) -> None:
     assert "75264" in incident.culprit_ranks[0].reason.zh
 
 
+def test_a_group_named_by_one_rank_only(reader: LogReader) -> None:
+    """The one group named at all is everybody's; two sizes in it differ, a tie accuses nobody."""
+    incident = read(
+        reader,
+        work(0, 3437, "ALLREDUCE", 4_311_252),
+        work(1, 3437, "ALLREDUCE", 1),
+        "[rank1]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 1] Timeout at NCCL work: 3437, "
+        "last enqueued NCCL work: 3437, last completed NCCL work: 3436.",
+    )
+    proof = next(fact for fact in incident.facts if fact.name == "mismatch_proven")
+    assert proof.detail == "rank 0: ALLREDUCE(4311252); rank 1: ALLREDUCE(1)"
+    assert incident.culprit_ranks == ()
+
+
 def test_other_groups_do_not_mismatch(reader: LogReader) -> None:
     """The same number in two process groups proves nothing."""
     lines = [
