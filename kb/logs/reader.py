@@ -36,6 +36,7 @@ NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the 
 NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
 CROWD = 128  # progress lines read at a block's end, half as many before a failure
 NEAR_LINES = 2000  # failures closer than this share a neighbourhood
+EXPLANATION = "explanation"  # the event of words by which a program explains its error
 GENERIC = "exception"  # the event of any Python exception, whatever its message
 # Kinds that explain a generic exception on their line: its message is theirs, not a second error.
 EXPLAINS = frozenset({"timeout", "cascade", "teardown", "root"})
@@ -72,6 +73,9 @@ class LogReader:
     ) -> None:
         noise = [p for p in patterns if p.kind == "noise" and p.scope != "text"]
         self._expressions = Expressions()
+        self._explanations = tuple(
+            self._expressions.regex(p) for p in noise if p.event == EXPLANATION
+        )
         self._noise = Scanner(noise, once_a_block=False, cache=cache, name="scan-noise")
         chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
         self.patterns = tuple(chosen)
@@ -159,7 +163,7 @@ class LogReader:
         described, count = redact(
             prose.description(state.head, output=frozenset(state.output_lines))
         )
-        spoken, lines = words.numbered(state.head)
+        spoken, lines = words.numbered(state.head, self._explanations)
         said = redact(spoken)[0]
         return LogReading(
             incident=incident,
@@ -239,6 +243,7 @@ class LogReader:
             if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
                 state.output_lines.add(line)
             found.append((number, start, stop, line))
+        state.tally.expect({data[start:stop] for _, start, stop, _ in found})
         self._tell(found, data, state.tally, file, rank)
         for number, count in looked.items():
             state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))

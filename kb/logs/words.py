@@ -4,11 +4,13 @@
 People also write "zero3 hangs", quote an error inside a sentence or paste a launch command that
 says how many nodes there are. Cues are read from all of that, so only lines that are plainly
 machine output are left out here: those a program stamps with a time, a rank, a frame or a place.
+Where a program explains its error ("Possible Cause: ...") it names causes too; nobody saw those.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 WORDS_CHARS = 8000  # a report is shorter; a log file's head says little after that
 LINE_CHARS = 600  # longer lines are dumps of settings or data
@@ -21,11 +23,11 @@ _MACHINE = re.compile(
     | (?:frame\ \#\d|\#\d+\ |File\ ".{1,300}",\ line|Traceback\ \(most)
     | [\w.-]{1,100}:\d+:\d+\ \[\d+\]\ NCCL            # host:pid:tid [0] NCCL
     | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)[\s:]\s?\d
-    | .{0,80}\d{1,3}%\s?\|                           # a progress bar
     | [-=*+~_|^\s]{3,}$                              # a rule, the marks below a traceback's code
     | [IWEF]\d{4}\s\d\d:\d\d:\d\d                     # glog: W1120 11:50:16
     | (?:time|host|rank|exitcode|error_file|traceback)\s{1,8}:\s  # torchrun's table of failures
     | [\w.]{1,80}\.ChildFailedError:\s*$
+    | (?=[^%]{0,83}%).{0,80}\d{1,3}%\s?\|           # a progress bar
     )""",
     re.VERBOSE,
 )
@@ -36,8 +38,13 @@ def words(text: str) -> str:
     return numbered(text)[0]
 
 
-def numbered(text: str) -> tuple[str, tuple[int, ...]]:
-    """The words of `text` and the number of each of their lines, counted from 1 by line feeds."""
+def numbered(
+    text: str, explanations: Sequence[re.Pattern[str]] = ()
+) -> tuple[str, tuple[int, ...]]:
+    """The words of `text` and the number of each of their lines, counted from 1 by line feeds.
+
+    What stands behind one of `explanations` on its line is left out.
+    """
     kept: list[str] = []
     numbers: list[int] = []
     size = 0
@@ -45,10 +52,19 @@ def numbered(text: str) -> tuple[str, tuple[int, ...]]:
         for line in whole.splitlines():
             if not line.strip() or _MACHINE.match(line[:400]):
                 continue
-            kept.append(line[:LINE_CHARS].strip())
+            own = _own(line[:LINE_CHARS], explanations).strip()
+            if not own:
+                continue
+            kept.append(own)
             numbers.append(number)
             size += len(kept[-1]) + 1
         if size >= WORDS_CHARS:
             break
     cut = "\n".join(kept)[:WORDS_CHARS]
     return cut, tuple(numbers[: cut.count("\n") + 1])
+
+
+def _own(line: str, explanations: Sequence[re.Pattern[str]]) -> str:
+    """What stands on the line before a program explains its error."""
+    found = [match.start() for each in explanations if (match := each.search(line))]
+    return line[: min(found)] if found else line

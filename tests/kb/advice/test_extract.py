@@ -54,6 +54,10 @@ FORMS = {
     "product": ("timeout=datetime.timedelta(seconds=60*60*3)", "timeout", "10800"),
     "sum of units": ("timeout=timedelta(hours=1, minutes=30)", "timeout", "5400"),
     "days": ("timeout=timedelta(7200)", "timeout", "622080000"),
+    "said": ("I set NCCL_TIMEOUT to 7200 but nothing changes", "NCCL_TIMEOUT", "7200"),
+    "said of a switch": ("`NCCL_ASYNC` was set to true.", "NCCL_ASYNC", "true"),
+    "said in Chinese": ("我把HCCL_EXEC_TIMEOUT设置成0，但是不生效", "HCCL_EXEC_TIMEOUT", "0"),
+    "behind a Chinese character": ("我设置了NCCL_IB_TIMEOUT=2", "NCCL_IB_TIMEOUT", "2"),
 }
 
 
@@ -65,6 +69,7 @@ def test_every_form_is_read(text: str, name: str, value: str) -> None:
 
 
 NOT_SET = {
+    "said without a value": "raise NCCL_TIMEOUT to a larger value, or NCCL_DEBUG to whatever",
     "comment": "# export NCCL_TIMEOUT=3600",
     "trailing comment": "python train.py  # NCCL_TIMEOUT=3600 did nothing",
     "comparison": 'if os.environ["NCCL_DEBUG"] == "INFO":',
@@ -127,6 +132,7 @@ def test_an_export_is_read_back(name: str, value: str) -> None:
     [
         pytest.param("NCCL_" * 40_000, id="a-name-without-end"),
         pytest.param("A_" * 100_000, id="underscores"),
+        pytest.param("A_B set " * 25_000, id="names-set-to-nothing"),
         pytest.param("--a." * 50_000, id="a-flag-without-end"),
         pytest.param("A_B=${" * 33_000, id="braces"),
         pytest.param("name: A_B" + " " * 200_000, id="blanks"),

@@ -371,6 +371,21 @@ def test_words_and_output_are_told_apart(reader: LogReader) -> None:
     assert "WorkNCCL" in reading.excerpt
 
 
+def test_what_a_program_explains_is_nobodys_word(reader: LogReader) -> None:
+    """Causes a program lists for its error were seen by nobody; what stands before them was."""
+    reading = reader.read_text(
+        "A worker died by an unexpected system error. There are some potential root causes. "
+        "(1) The process is killed by the OOM killer\n"
+        "        Possible Cause: 1. The execution on some NPU is too slow\n"
+        "一个可能的原因：磁盘满了\n"
+    )
+    assert reading.words.split("\n") == [
+        "A worker died by an unexpected system error.",
+        "一个可能的原因：磁盘满了",
+    ]
+    assert reading.word_lines == (1, 3)
+
+
 def test_quotes_are_pieces_of_the_redacted_input(reader: LogReader) -> None:
     """Every quoted text stands in the input, with the line number it says, and no secret."""
     secret = "hf_" + "aB3" * 10
