@@ -11,6 +11,7 @@ from kb.types import Bilingual, Culprit, Event
 
 MAX_CULPRITS = 16  # more is no pointer any more
 MAX_SILENT_SHARE = 0.34  # silent ranks are suspects only where they are the exception
+PAIRED = frozenset({"SEND", "RECV"})  # differ by nature: one rank sends what the other receives
 ROOT_CAUSE_LINES = 8  # lines of one row of torchrun's failure table
 _IN_DESYNC = Bilingual(zh="失步报告点名：落后或未加入", en="named by the desync report as lagging")
 _NOT_AT_BARRIER = Bilingual(
@@ -144,8 +145,10 @@ def _listed(events: Sequence[Event], reason: Bilingual) -> Iterator[Culprit]:
 def odd_reports(picture: Picture) -> list[tuple[Report, Report]]:
     """Pairs (odd one, usual one) with one process group and number but another op or size."""
     groups: dict[tuple[str, int], list[Report]] = defaultdict(list)
-    for report in picture.reports:
-        if report.seq is not None and report.op and report.rank is not None:
+    for report in picture.opening:
+        if report.seq is None or report.rank is None:
+            continue
+        if report.op and report.op not in PAIRED:
             groups[report.process_group, report.seq].append(report)
     pairs: list[tuple[Report, Report]] = []
     for key in sorted(groups):
@@ -165,7 +168,7 @@ def hanging_places(picture: Picture) -> list[tuple[Report, tuple[int, ...]]]:
     """
     main = picture.main
     first: dict[int, Report] = {}
-    for report in picture.reports:
+    for report in picture.opening:
         if main is None or report.rank is None or report.seq is None or not report.op:
             continue
         one_group = report.process_group == main.process_group
@@ -178,8 +181,9 @@ def hanging_places(picture: Picture) -> list[tuple[Report, tuple[int, ...]]]:
     return [(first[ranks[0]], tuple(ranks)) for ranks in ordered]
 
 
-def _work(report: Report) -> str:
-    return f"{report.op}({report.numel_in})"
+def work(report: Report) -> str:
+    """The operation and how many elements go into it, where that was printed: ``ALLREDUCE(8)``."""
+    return report.op if report.numel_in is None else f"{report.op}({report.numel_in})"
 
 
 def _kind(report: Report) -> tuple[str, int | None, str, int | None]:
@@ -188,15 +192,15 @@ def _kind(report: Report) -> tuple[str, int | None, str, int | None]:
 
 def _odd_collective(picture: Picture) -> Iterator[Culprit]:
     """The ranks that run something else than most do; a tie accuses nobody."""
-    ranks = Counter(_kind(report) for report in picture.reports if report.rank is not None)
+    ranks = Counter(_kind(report) for report in picture.opening if report.rank is not None)
     for odd, usual in odd_reports(picture):
         if odd.rank is None or ranks[_kind(odd)] >= ranks[_kind(usual)]:
             continue
         yield Culprit(
             rank=odd.rank,
             reason=Bilingual(
-                zh=f"序号 {odd.seq} 处是 {_work(odd)}，其他卡是 {_work(usual)}",
-                en=f"at sequence number {odd.seq} it runs {_work(odd)}, others {_work(usual)}",
+                zh=f"序号 {odd.seq} 处是 {work(odd)}，其他卡是 {work(usual)}",
+                en=f"at sequence number {odd.seq} it runs {work(odd)}, others {work(usual)}",
             ),
             line=odd.line,
             file=odd.event.file,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kb.logs import clock, prefix
-from kb.logs.redact import redact
+from kb.logs.redact import is_clean, redact
 from kb.logs.scan import ONCE_A_BLOCK, Scanner, regex_flags
 from kb.types import Event, Pattern
 
@@ -110,6 +110,7 @@ class _Line:
 
     raw: bytes
     text: str
+    clean: bool = False  # known to hold no secret
     chatter: int | None = None  # where advice or chatter begins, None before anybody asked
     shown: dict[int, tuple[str, int]] = field(default_factory=dict)
     origins: dict[str, prefix.Origin] = field(default_factory=dict)
@@ -119,7 +120,8 @@ class _Line:
         start = 0 if start < TEXT_CHARS // 2 else start
         found = self.shown.get(start)
         if found is None:
-            found = self.shown[start] = redact(cut(self.text, start))
+            text = cut(self.text, start)
+            found = self.shown[start] = (text, 0) if self.clean else redact(text)
         return found
 
     def origin(self, front: str) -> prefix.Origin:
@@ -149,6 +151,14 @@ class Tally:
     _flood: set[tuple[str, int, bytes, int]] = field(default_factory=set)
     _sizes: dict[int, int] = field(default_factory=dict)
     _line: _Line = field(default_factory=lambda: _Line(b"", ""))
+    _clean: bool = False
+
+    def expect(self, lines: Iterable[bytes]) -> None:
+        """Look for secrets in lines that are added next, all at once: nearly none holds one."""
+        try:
+            self._clean = is_clean(b"\n".join(lines).decode())
+        except UnicodeDecodeError:  # of several encodings: each line is looked at by itself
+            self._clean = False
 
     def add(self, number: int, raw: bytes, line: int, *, file: str, rank: int | None) -> bool:
         """Take in one hit: pattern `number` on the line `raw`, which is line `line` of `file`.
@@ -209,7 +219,7 @@ class Tally:
     ) -> Iterator[_Sight]:
         pattern = self.patterns[number]
         if raw != self._line.raw:
-            self._line = _Line(raw, decode(raw))
+            self._line = _Line(raw, decode(raw), self._clean)
         text = self._line.text
         if self._is_noise(number):
             return

@@ -72,7 +72,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from kb.logs.culprits import SHARED, hanging_places, odd_fingerprint, odd_reports
+from kb.logs.culprits import (
+    PAIRED,
+    SHARED,
+    hanging_places,
+    odd_fingerprint,
+    odd_reports,
+    work,
+)
 from kb.logs.picture import Picture, Report
 from kb.logs.ranks import behind, exit_code
 from kb.logs.surroundings import component
@@ -88,6 +95,7 @@ SHORT_TIMEOUT_MS = 120_000
 UNIT_SLIP_MS = 100_000  # with "ran for" a thousand times longer
 NEAR_LINES = 200
 NODE_RANKS = 8  # accelerators of a usual node
+PLACES_SHOWN = 8  # in the words of a fact
 AGREE_RANKS = 3  # fewer ranks agreeing excludes little
 
 _SERVERS = frozenset({"vllm", "sglang", "tgi", "lmdeploy", "trtllm", "dynamo"})
@@ -187,16 +195,17 @@ def _agreement(picture: Picture) -> Iterator[Fact]:
     main = picture.main
     if main is None or main.seq is None or odd:
         return
-    same = [r for r in picture.reports if (r.seq, r.op) == (main.seq, main.op)]
+    same = [r for r in picture.opening if (r.seq, r.op) == (main.seq, main.op)]
     ranks = {r.rank for r in same if r.rank is not None}
     places = hanging_places(picture)
-    if len({report.op for report, _ in places}) > 1:
+    ops = {report.op for report, _ in places}
+    if len(ops) > 1 and not ops <= PAIRED:
         shown = (
-            f"rank {','.join(map(str, there[:16]))}: {r.op}({r.numel_in}) {r.seq}"
-            for r, there in places
+            f"rank {','.join(map(str, there[:16]))}: {work(r)} {r.seq}"
+            for r, there in places[:PLACES_SHOWN]
         )
         yield _fact("different_ops_hang", places[-1][0].event, "; ".join(shown))
-    groups = {r.process_group for r in picture.reports if r.process_group}
+    groups = {r.process_group for r in picture.opening if r.process_group}
     agree = len(ranks) >= AGREE_RANKS and len({r.numel_in for r in same}) == 1
     if agree and len(places) == 1 and not behind(picture):
         yield _fact("mismatch_excluded", main.event, f"{len(ranks)} ranks agree")
@@ -209,12 +218,12 @@ def _agreement(picture: Picture) -> Iterator[Fact]:
 def _sides(picture: Picture, odd: Report) -> str:
     """Who runs what at one number of a group: ``rank 0: ALLREDUCE(8); rank 1: ALLREDUCE(1)``."""
     sides: dict[str, list[int]] = defaultdict(list)
-    for report in picture.reports:
+    for report in picture.opening:
         here = (report.process_group, report.seq) == (odd.process_group, odd.seq)
         if here and report.op and report.rank is not None:
-            sides[f"{report.op}({report.numel_in})"].append(report.rank)
-    named = sorted((sorted(set(ranks)), work) for work, ranks in sides.items())
-    return "; ".join(f"rank {','.join(map(str, ranks[:16]))}: {work}" for ranks, work in named)
+            sides[work(report)].append(report.rank)
+    named = sorted((sorted(set(ranks)), side) for side, ranks in sides.items())[:PLACES_SHOWN]
+    return "; ".join(f"rank {','.join(map(str, ranks[:16]))}: {side}" for ranks, side in named)
 
 
 def _who(picture: Picture) -> Iterator[Fact]:
@@ -264,7 +273,7 @@ def _position(main: Report) -> Iterator[Fact]:
 
 
 def _clock(picture: Picture) -> Iterator[Fact]:
-    report = next((r for r in picture.reports if r.timeout_ms), None)
+    report = next((r for r in picture.opening if r.timeout_ms), None)
     if len(picture.waves) > 1:
         later = picture.waves[1]
         detail = str(len(picture.waves))

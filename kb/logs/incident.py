@@ -12,7 +12,7 @@ from kb.logs.first_error import as_value, first_error
 from kb.logs.picture import Picture, Report, number, read_progress, read_reports
 from kb.logs.stage import find_stage
 from kb.logs.surroundings import component, read_surroundings
-from kb.logs.waves import split_waves
+from kb.logs.waves import second_begins, split_waves
 from kb.types import Bilingual, Event, Incident
 
 # Components whose failure is a failure of communication even where no timeout was printed.
@@ -61,13 +61,23 @@ def build_incident(
 
 def build_picture(events: tuple[Event, ...]) -> Picture:
     """Derive everything the parts of the incident share."""
+    reports = read_reports(events)
+    second = second_begins(events)
+
+    def opens(event: Event) -> bool:
+        return event.line < second.get(event.file, event.line + 1)
+
     picture = Picture(
         events=events,
-        reports=read_reports(events),
-        progress=read_progress(events),
+        reports=reports,
+        opening=tuple(report for report in reports if opens(report.event)),
+        progress=read_progress(event for event in events if opens(event)),
         around=read_surroundings(events),
     )
     reporting = ranks.reporting_ranks(events)
+    world = picture.around.world_size
+    if world is not None and reporting and world <= max(reporting):  # the size of a part of it
+        picture = replace(picture, around=replace(picture.around, world_size=None))
     error = first_error(events)
     main = picture.main
     failure = error or (main.event if main else None)

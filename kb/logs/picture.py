@@ -59,10 +59,15 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """Everything the facts, the culprits and the timeline are derived from."""
+    """Everything the facts, the culprits and the timeline are derived from.
+
+    `opening` are the reports of the first wave and `progress` is what was known by then: ranks
+    are only compared with each other within one incident.
+    """
 
     events: tuple[Event, ...]
     reports: tuple[Report, ...]
+    opening: tuple[Report, ...]
     progress: tuple[Progress, ...]
     around: Surroundings
     waves: tuple[Wave, ...] = ()

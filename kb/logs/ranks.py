@@ -71,7 +71,7 @@ def behind(picture: Picture) -> dict[int, Event]:
     if found:
         return found
     by_seq: dict[str, dict[int, tuple[int, Event]]] = defaultdict(dict)
-    for report in picture.reports:
+    for report in picture.opening:
         if report.rank is not None and report.seq is not None:
             by_seq[report.process_group].setdefault(report.rank, (report.seq, report.event))
     return _lowest(by_seq)

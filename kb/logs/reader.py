@@ -74,7 +74,7 @@ class LogReader:
         noise = [p for p in patterns if p.kind == "noise" and p.scope != "text"]
         self._expressions = Expressions()
         self._explanations = tuple(
-            self._expressions.regex(p) for p in noise if p.event == EXPLANATION
+            self._expressions.regex(p) for p in patterns if p.event == EXPLANATION
         )
         self._noise = Scanner(noise, once_a_block=False, cache=cache, name="scan-noise")
         chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
@@ -223,7 +223,8 @@ class LogReader:
         done: set[tuple[int, int]] = set()
         flooding = state.tally.flooding(file)
         looked: Counter[int] = Counter()
-        found: list[tuple[int, int, int, int]] = []
+        raw = b""
+        found: list[tuple[int, int, bytes, int]] = []
         for number, end in self._thinned(hits):
             if number in flooding:
                 looked[number] += 1
@@ -234,6 +235,7 @@ class LogReader:
             counted = place
             if not (start <= place < stop and stop - start < self._window):
                 start, stop = self._bounds(data, place, block.size)
+                raw = data[start:stop]
             if (number, start) in done:
                 continue
             done.add((number, start))
@@ -242,24 +244,24 @@ class LogReader:
                 failure = failure or line
             if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
                 state.output_lines.add(line)
-            found.append((number, start, stop, line))
-        state.tally.expect({data[start:stop] for _, start, stop, _ in found})
-        self._tell(found, data, state.tally, file, rank)
+            found.append((number, start, raw, line))
+        state.tally.expect({raw for _, _, raw, _ in found})
+        self._tell(found, state.tally, file, rank)
         for number, count in looked.items():
             state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))
         return failure
 
     def _tell(
         self,
-        found: list[tuple[int, int, int, int]],
-        data: bytes,
+        found: list[tuple[int, int, bytes, int]],
         tally: Tally,
         file: str,
         rank: int | None,
     ) -> None:
-        """Hand over hits (pattern, start, stop, line); an exception only where nothing says more.
+        """Hand over hits: pattern, start of the line, the line, its number.
 
-        A repeat of a specific event is counted, not kept, so this must be told here and not later.
+        An exception counts only where nothing says more. A repeat of a specific event is counted,
+        not kept, so this must be told here and not later.
         """
         explained: set[int] = set()
         flood = [
@@ -267,8 +269,7 @@ class LogReader:
             for number in sorted(tally.flooding(file))
             if self.patterns[number].kind in EXPLAINS and not self._generic[number]
         ]
-        for number, start, stop, line in sorted(found, key=lambda hit: self._generic[hit[0]]):
-            raw = data[start:stop]
+        for number, start, raw, line in sorted(found, key=lambda hit: self._generic[hit[0]]):
             if self._generic[number] and (
                 start in explained or (flood and any(e.search(decode(raw)) for e in flood))
             ):

@@ -26,6 +26,15 @@ def split_waves(events: Sequence[Event]) -> tuple[Wave, ...]:
     return tuple(_wave(bursts[place]) for place in sorted(bursts))
 
 
+def second_begins(events: Sequence[Event]) -> dict[str, int]:
+    """The line at which the second burst begins, by file; files with one burst are left out."""
+    by_file: dict[str, list[Event]] = {}
+    for event in events:
+        by_file.setdefault(event.file, []).append(event)
+    found = {file: _bursts(of_file) for file, of_file in by_file.items()}
+    return {file: bursts[1][0].line for file, bursts in found.items() if len(bursts) > 1}
+
+
 def _bursts(events: Sequence[Event]) -> list[list[Event]]:
     """The bursts of one file, each a list of timeout events."""
     bursts: list[list[Event]] = []

@@ -22,7 +22,8 @@ _MACHINE = re.compile(
     | \([\w ]{1,80}pid=                             # (Worker pid=
     | (?:frame\ \#\d|\#\d+\ |File\ ".{1,300}",\ line|Traceback\ \(most)
     | [\w.-]{1,100}:\d+:\d+\ \[\d+\]\ NCCL            # host:pid:tid [0] NCCL
-    | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)[\s:]\s?\d
+    | \[[\w.-]{1,60}\.(?:py|cpp|cc|h):\d+\]          # [core.py:710]
+    | (?:INFO|DEBUG|WARNING|ERROR|CRITICAL)(?:[\s:]\s?\d|:[\w.]{1,120}:)
     | [-=*+~_|^\s]{3,}$                              # a rule, the marks below a traceback's code
     | [IWEF]\d{4}\s\d\d:\d\d:\d\d                     # glog: W1120 11:50:16
     | (?:time|host|rank|exitcode|error_file|traceback)\s{1,8}:\s  # torchrun's table of failures

@@ -162,6 +162,43 @@ def test_a_group_named_by_one_rank_only(reader: LogReader) -> None:
     assert incident.culprit_ranks == ()
 
 
+def test_a_send_and_its_receive_are_no_mismatch(reader: LogReader) -> None:
+    """One rank sends what the other receives: the operations differ by nature."""
+    incident = read(reader, work(0, 9, "RECV", 4096), work(1, 9, "SEND", 4096))
+    assert not {"mismatch_proven", "different_ops_hang"} & names(incident)
+    assert incident.culprit_ranks == ()
+
+
+def test_ranks_are_compared_within_one_wave(reader: LogReader) -> None:
+    """After a restart more ranks hang elsewhere: that is no difference between ranks."""
+    first = [work(rank, 100, "ALLREDUCE", 4096) for rank in range(4)]
+    later = [
+        f"[rank{rank}]:[E1119 18:51:26.1 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=220, OpType=BROADCAST, NumelIn=1, "
+        "NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds before timing out."
+        for rank in range(8)
+    ]
+    steps = [f"step {step} loss 1.0" for step in range(400)]
+    incident = read(reader, *first, *steps, *later)
+    assert "several_waves" in names(incident)
+    assert not {"rank_behind", "different_ops_hang", "mismatch_proven"} & names(incident)
+    assert incident.culprit_ranks == ()
+
+
+@pytest.mark.parametrize("line", ["local world size: 2", "world size: 2", "node world size: 2"])
+def test_a_part_is_not_the_world(reader: LogReader, line: str) -> None:
+    """A size that ranks of the log lie outside of is that of a part."""
+    incident = read(reader, line, *(work(rank, 7) for rank in range(4)))
+    assert incident.world_size is None
+
+
+def test_the_words_of_a_fact_are_bounded(reader: LogReader) -> None:
+    """A thousand places make no thousand-line reason."""
+    incident = read(reader, *(work(rank, rank, f"OP{rank % 50}") for rank in range(1000)))
+    details = [fact.detail for fact in incident.facts if fact.name == "different_ops_hang"]
+    assert [len(detail) < 2000 for detail in details] == [True]
+
+
 def test_other_groups_do_not_mismatch(reader: LogReader) -> None:
     """The same number in two process groups proves nothing."""
     lines = [
@@ -372,12 +409,14 @@ def test_words_and_output_are_told_apart(reader: LogReader) -> None:
 
 
 def test_what_a_program_explains_is_nobodys_word(reader: LogReader) -> None:
-    """Causes a program lists for its error were seen by nobody; what stands before them was."""
+    """What a program logs, and the causes it lists for its error, nobody said."""
     reading = reader.read_text(
         "A worker died by an unexpected system error. There are some potential root causes. "
         "(1) The process is killed by the OOM killer\n"
         "        Possible Cause: 1. The execution on some NPU is too slow\n"
         "一个可能的原因：磁盘满了\n"
+        "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 7 closing signal\n"
+        "[core.py:710] raise TimeoutError\n"
     )
     assert reading.words.split("\n") == [
         "A worker died by an unexpected system error.",
