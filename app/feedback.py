@@ -48,8 +48,12 @@ class StoredFeedback:
     source: str = "api"
 
 
-def add_feedback(service: Service, feedback: Feedback, *, source: str) -> StoredFeedback:
+def add_feedback(
+    service: Service, feedback: Feedback, *, source: str, by: str = ""
+) -> StoredFeedback:
     """Keep feedback; on return it is on the disk. `source` is the face it came through.
+
+    `by` says who speaks of what, where that is known: of the same the last word replaces others.
 
     Raises:
         InputError: a cause is not known.
@@ -58,7 +62,12 @@ def add_feedback(service: Service, feedback: Feedback, *, source: str) -> Stored
     known = service.knowledge.cause_by_id
     for name, value in (("cause", feedback.cause), ("actual", feedback.actual)):
         if value and value != UNKNOWN and value not in known:
-            raise InputError(f"{name} {value!r} is not a cause", todo="see /v1/causes")
+            raise InputError(
+                f"{name} {value!r} is not a cause",
+                todo="see /v1/causes",
+                reason="no_cause",
+                values={"id": value},
+            )
     _import_old(service)
     redacted = replace(
         feedback,
@@ -66,7 +75,8 @@ def add_feedback(service: Service, feedback: Feedback, *, source: str) -> Stored
         entry=redact(feedback.entry)[0],  # callers say what they like for an id
         diagnosis=redact(feedback.diagnosis)[0],
     )
-    row = _row(redacted, identifier=secrets.token_hex(ID_BYTES), at_s=time.time(), source=source)
+    identifier = _digest(by.encode()) if by else secrets.token_hex(ID_BYTES)
+    row = _row(redacted, identifier=identifier, at_s=time.time(), source=source)
     service.store.records.put_feedback(row)
     return _stored(row)
 
@@ -76,6 +86,11 @@ def read_feedback(service: Service) -> tuple[StoredFeedback, ...]:
     _import_old(service)
     newest_first = service.store.records.list_feedback(limit=ALL)
     return tuple(_stored(row) for row in reversed(newest_first))
+
+
+def _digest(content: bytes) -> str:
+    """An id that the same content has again."""
+    return hashlib.sha256(content).hexdigest()[: 2 * ID_BYTES]
 
 
 def _row(feedback: Feedback, *, identifier: str, at_s: float, source: str) -> Row:
@@ -123,7 +138,7 @@ def _import_old(service: Service) -> None:
             at_s = datetime.fromisoformat(old.at).timestamp() + number * LINE_S
         except (msgspec.DecodeError, ValueError):
             continue  # cut off by a crash while it was written; the renamed file still has it
-        identifier = hashlib.sha256(b"%d %b" % (number, line)).hexdigest()[: 2 * ID_BYTES]
+        identifier = _digest(b"%d %b" % (number, line))
         row = _row(old.feedback, identifier=identifier, at_s=at_s, source=old.source)
         service.store.records.put_feedback(row)
     digest = hashlib.sha256(content).hexdigest()[:8]

@@ -8,6 +8,16 @@ from kb.errors import DataError
 from kb.types import Bilingual, Language
 
 
+class _Count(int):
+    """A number that also chooses a form: ``{count} {count:case|cases}`` is ``1 case``."""
+
+    def __format__(self, form: str) -> str:
+        if "|" not in form:
+            return super().__format__(form)
+        one, several = form.split("|")
+        return one if self == 1 else several
+
+
 class Words:
     """Labels of one language: `words("word.line", line=7)` is ``line 7`` or ``第 7 行``."""
 
@@ -25,7 +35,10 @@ class Words:
         if label is None:
             raise DataError(f"label {name!r} is missing", todo="add it to data/labels")
         text = label.get(self.language)
-        return text.format(**values) if values else text
+        counted = {
+            key: _Count(value) if isinstance(value, int) else value for key, value in values.items()
+        }
+        return text.format(**counted) if values else text
 
     def has(self, name: str) -> bool:
         """Whether there is a label called `name`."""

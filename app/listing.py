@@ -83,7 +83,7 @@ def _hit(hit: Hit, words: Words, width: int) -> list[str]:
     tags = [hit.entry_id, words.term("kind", hit.kind), hit.project, hit.cause]
     tags.append(words.term("claim", hit.status))
     lines += hang("      ", " · ".join(plain(tag) for tag in tags if tag), width)
-    snippet = hit_snippet(hit, words.language)
+    snippet = hit_snippet(hit)
     if snippet:
         lines += hang("      ", snippet, width)[:SNIPPET_LINES]
     if safe_url(hit.url):
@@ -91,9 +91,12 @@ def _hit(hit: Hit, words: Words, width: int) -> list[str]:
     return lines
 
 
-def hit_snippet(hit: Hit, language: Language) -> str:
+def hit_snippet(hit: Hit) -> str:
     """The piece of the entry that was found, without the title it may begin with."""
-    return plain(hit.snippet).removeprefix(plain(hit.title.get(language))).strip()
+    snippet = plain(hit.snippet)
+    for title in (hit.title.zh, hit.title.en):  # it may be in the other language than the reader's
+        snippet = snippet.removeprefix(plain(title)).strip()
+    return snippet
 
 
 def _facets(facets: Mapping[str, Mapping[str, int]], words: Words, width: int) -> list[str]:
@@ -128,7 +131,12 @@ def render_entry(entry: Entry, words: Words, *, width: int) -> str:
 
 
 def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
-    """The sections in `language`; those in the other one where there are none."""
+    """The sections in `language`; those in the other one where there are none.
+
+    Only cases say everything in both languages; of any other entry all of it is shown.
+    """
+    if entry.kind != "case":
+        return entry.sections
     there = {section.language for section in entry.sections}
     shown = language if language in there else min(there, default=language)
     return tuple(section for section in entry.sections if section.language == shown)

@@ -33,12 +33,15 @@ from kb.types import (
     SimilarCase,
 )
 
+LEAST = 0.0001  # probabilities are rounded to this; a cause that is named is never impossible
 FAINT = 0.05  # a cause below this needs no evidence and fixes at first sight
 WHY_TERMS = 4  # words two cases share that are named; more say nothing more
 SECONDS_PER_MINUTE = 60
 SECONDS_PER_HOUR = 3600
+UNDECIDED = "unknown"  # a fault's type: the ranks' records fit no rule
 UNREAD_SHOWN = 5  # files named that could not be read
 NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
+BARE = "signature"  # of these a single word: beside sentences it reads like a part of them
 WORDS = frozenset({"term", "translation"})  # of one character they say nothing
 SEARCH_KINDS = NAMES | {"term", "translation", "language"}
 
@@ -128,13 +131,14 @@ def rank_span(ranks: Iterable[int]) -> str:
 
 def facts(incident: AnswerIncident, words: Words) -> tuple[Row, ...]:
     """What happened, as labelled rows; a row nothing is known for is left out."""
+    fault = incident.fault_type
     rows = (
         ("row.hung", _hung(incident, words)),
         ("row.timeout", _timeout(incident, words)),
         ("row.ranks", _ranks(incident, words)),
         ("row.where", _environment(incident, words)),
         ("row.waves", _waves(incident, words)),
-        ("row.fault", plain(incident.fault_type)),
+        ("row.fault", plain(words.term("fault", fault)) if fault != UNDECIDED else ""),
         *(("row.unread", name) for name in _unread(incident, words)),
     )
     return tuple(Row(label=words(label), value=value) for label, value in rows if value)
@@ -265,7 +269,7 @@ def _cause(cause: RankedCause, words: Words) -> CauseView:
     return CauseView(
         id=cause.id,
         title=plain(cause.title),
-        percent=percent(cause.probability),
+        percent=percent(max(cause.probability, LEAST)),
         band=words.term("band", cause.band),
         faint=cause.probability < FAINT,
         evidence=tuple(_evidence(item, words) for item in cause.evidence),
@@ -358,12 +362,17 @@ def _case(case: SimilarCase, words: Words) -> CaseView:
 def likenesses(why: Sequence[str]) -> list[str]:
     """Sentences first, then what the search names as ``kind:value``.
 
-    Single words two texts share (``term:timing``) are told only where there is nothing better.
+    Single words two texts share (``term:timing``) are told only where there is nothing better,
+    and so is the rarest name of a matched line (``signature:cache``).
     """
     named = [(kind, plain(value)) for kind, _, value in (item.partition(":") for item in why)]
     sentences = [plain(item) for item in why if item.partition(":")[0] not in SEARCH_KINDS]
     told = " ".join(sentences).casefold()
-    better = [value for kind, value in named if kind in NAMES and value.casefold() not in told]
+    better = [
+        value
+        for kind, value in named
+        if kind in NAMES and value.casefold() not in told and not (sentences and kind == BARE)
+    ]
     words = [value for kind, value in named if kind in WORDS and len(value) > 1]
     return sentences + list(dict.fromkeys(better or ([] if sentences else words)))[:WHY_TERMS]
 

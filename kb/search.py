@@ -45,6 +45,7 @@ SIGNATURE_POOL = 20  # chunks proposed for the log lines of their entry
 SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
 HEALTHY_ROLE = "verify"  # of the passages that tell of a job that runs
 LIMIT_MAX = 1000  # hits a question may ask for
+HEADS_KEPT = 2048  # heads of found entries kept, about 4 KB each
 LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
 K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
 
@@ -94,6 +95,7 @@ class Searcher:
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._telling = telling
+        self._known: tuple[int, dict[int, Head]] = (-1, {})
         # the lines of often found entries are cut once
         self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
 
@@ -126,7 +128,11 @@ class Searcher:
         """
         started = time.perf_counter()
         if not query.strip():
-            raise InputError("the question is empty", todo="type a description or paste a log")
+            raise InputError(
+                "the question is empty",
+                todo="type a description or paste a log",
+                reason="no_question",
+            )
         if not 1 <= limit <= LIMIT_MAX:
             raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
         snapshot = self._index.snapshot()
@@ -168,7 +174,7 @@ class Searcher:
         expanded = dict(self._tokenizer.expand(list(own)))
         idf = snapshot.lexical.idf(expanded)
         worth = {token: weight * idf[token] for token, weight in expanded.items()}
-        rarest = sorted(worth, key=lambda token: (-worth[token], token))
+        rarest = sorted(sorted(worth), key=worth.__getitem__, reverse=True)  # ties by token
         names = signature_tokens("\n".join(signature) or query)
         name_idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
@@ -220,9 +226,9 @@ class Searcher:
         reachable = question.reachable or 1.0
         lower = text_similarity(cosine, np.maximum(lexical, 0) / reachable)
         upper = text_similarity(cosine, np.where(open_, most, lexical) / reachable)
-        is_signed = np.isin(numbers, signed)
+        is_signed = _among(numbers, signed)
         keep = upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)
-        keep |= np.isin(owners, owners[is_signed])
+        keep |= _among(owners, owners[is_signed])
         asked = numbers[open_ & keep].tolist() if most else []
         exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, asked))
         lexical = np.maximum(np.maximum(lexical, exact), 0)
@@ -255,7 +261,7 @@ class Searcher:
         ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
         lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
         wanted = np.union1d(ordinals[: limit + SIGNATURE_SLACK], lines)
-        heads = self._store.heads(wanted.tolist())
+        heads = self._heads(wanted.tolist())
         # of all names of their lines: how much of a line was asked needs those that were not
         names = {
             name for head in heads.values() for line in head.signature for name in names_of(line)
@@ -302,6 +308,16 @@ class Searcher:
             )
         return tuple(hits)
 
+    def _heads(self, ordinals: Sequence[int]) -> dict[int, Head]:
+        """Heads of entries by ordinal, read once for every state of the store."""
+        seq = self._store.last_seq()
+        if self._known[0] != seq or len(self._known[1]) > HEADS_KEPT:
+            self._known = (seq, {})
+        known = self._known[1]
+        if missing := [ordinal for ordinal in ordinals if ordinal not in known]:
+            known.update(self._store.heads(missing))
+        return {ordinal: known[ordinal] for ordinal in ordinals if ordinal in known}
+
     def _passages(self, candidates: _Candidates, shown: Sequence[int]) -> dict[int, ChunkRow]:
         """The chunk to show of each entry, by the position of its best one.
 
@@ -329,6 +345,11 @@ class Searcher:
 def _scores_of(numbers: Numbers, known: Mapping[int, float]) -> Scores:
     """The known score of every number, -1 where there is none."""
     return np.array([known.get(number, -1.0) for number in numbers.tolist()], dtype=np.float32)
+
+
+def _among(values: NDArray[np.int64], few: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values are one of a few: for a few dozens a fifth of the time `np.isin` takes."""
+    return (values[:, None] == few).any(axis=1)  # type: ignore[no-any-return]
 
 
 def _nth_best(likeness: Scores, owners: NDArray[np.int64], rank: int) -> float:

@@ -141,11 +141,12 @@ def why(
     named = (told for token in matched if (told := telling(token)))
     found += [f"signature:{told}" for told in itertools.islice(named, 1)]
     shown: list[str] = []
+    project = _project_words(head.project)
     for token in asked.weights:
         # an identifier says all its parts say
         if token not in words or any(token in whole for whole in shown):
             continue
-        told = token if _is_project(token, head.project) else telling(token)
+        told = token if token in project else telling(token)
         if told:
             shown.append(told)
             found.append(f"{'term' if token in asked.own else 'translation'}:{told}")
@@ -155,8 +156,9 @@ def why(
     return tuple(dict.fromkeys(found))
 
 
-def _is_project(token: str, project: str) -> bool:
-    return len(token) > 1 and token in project.lower().replace("_", "-").split("/")[-1].split("-")
+def _project_words(project: str) -> list[str]:
+    words = project.lower().replace("_", "-").split("/")[-1].split("-")
+    return [word for word in words if len(word) > 1]
 
 
 def snippet(

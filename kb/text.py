@@ -142,8 +142,10 @@ class Tokenizer:
 
     def normalise(self, text: str) -> str:
         """NFKC, simplified characters, and the mainland's word where regions differ."""
+        if text.isascii():
+            return text
         text = unicodedata.normalize("NFKC", text)
-        if text.isascii() or not has_han(text):
+        if not has_han(text):
             return text
         text = text.translate(self._simplified)
         return self._regional_pattern.sub(lambda found: self._regional[found[0]], text)
@@ -156,12 +158,13 @@ class Tokenizer:
         """
         found: list[str] = []
         for match in _TOKEN.finditer(_NOISE.sub(" ", self.normalise(text))):
-            if match["han"]:
-                found += [word for word in self.cut(match["han"]) if word not in self._stop]
-            elif match["word"]:
-                found += self._identifier(match["word"])
-            elif len(match["number"].split(".")[0]) < LONG_NUMBER:
-                found.append(match["number"])
+            kind, token = match.lastgroup, match[0]
+            if kind == "han":
+                found += [word for word in self.cut(token) if word not in self._stop]
+            elif kind == "word":
+                found += self._identifier(token)
+            elif len(token.split(".")[0]) < LONG_NUMBER:
+                found.append(token)
         return found
 
     def expand(self, tokens: Iterable[str]) -> list[tuple[str, float]]:
@@ -176,7 +179,8 @@ class Tokenizer:
             for translation, weight in self._translations.get(token, ()):
                 if translation not in own and weight > found.get(translation, 0):
                     found[translation] = weight
-        return [*own.items(), *sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))]
+        weightiest = sorted(sorted(found), key=found.__getitem__, reverse=True)  # ties by spelling
+        return [*own.items(), *((translation, found[translation]) for translation in weightiest)]
 
     def _identifier_tokens(self, identifier: str) -> list[str]:
         """The identifier, its parts, and the compounds that two or three parts make."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from app.commands.common import State, note
-from app.heap import one_heap
+from app.heap import one_heap, run_apart
 from app.workers import Worker, supervised
 from kb.errors import InputError
 
@@ -59,6 +59,7 @@ def command(
     check_exposure(settings)
     worker = one_worker(settings) if workers == 1 else supervised(listen_all(settings, workers))
     one_heap()
+    build_apart(state)
     with worker.listening as listening, state.service() as service:
         import uvicorn
 
@@ -91,6 +92,18 @@ def command(
         )
         with stop_signals_end_quietly():
             Server(config).run(sockets=[listening])
+
+
+def build_apart(state: State) -> None:
+    """Build the knowledge base where there is none: 20 MB this process then never has."""
+    from kb.bootstrap import STAMP
+
+    def build() -> None:
+        with state.service():
+            pass
+
+    if not (state.settings.home / STAMP).exists():
+        run_apart(build)
 
 
 @contextlib.contextmanager
@@ -157,6 +170,12 @@ def listen(settings: Settings, *, option: str = "--port", shared: bool = False) 
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
             todo=f"stop what uses the port, or choose another with {option}",
+            reason="port",
+            values={
+                "address": f"{host}:{port}",
+                "why": error.strerror or str(error),
+                "option": option,
+            },
         ) from error
     return listening
 

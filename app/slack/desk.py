@@ -5,9 +5,10 @@ Everything here blocks and runs in a compute thread; the asyncio side only carri
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -166,8 +167,8 @@ class Desk:
         diagnosis = reply.diagnosis
         if diagnosis is None or reply.intent != "log":
             sure = reply.intent not in AT_A_LOSS
-            judged = self._judged(reply) if reply.intent == "outcome" else None
-            return Answer(message=reply_message(reply, words, judged=judged), sure=sure)
+            message = reply_message(reply, words, judged=self._judged(reply))
+            return Answer(message=message, sure=sure)
         reading = self._chat.conversation(reply.conversation).reading
         if reading is None or diagnosis.status == "no_timeout":
             message = reply_message(reply, words)
@@ -185,19 +186,17 @@ class Desk:
         return Answer(message=message, status=diagnosis.status, sure=sure, whole=whole)
 
     def _judged(self, reply: Reply) -> Handle | None:
-        """What a person said was right or wrong, for the buttons that keep it as feedback.
-
-        A cause is named where the reply begins with it: then that one was it. None without a log.
-        """
-        known = self._chat.conversation(reply.conversation)
-        if known.reading is None:
+        """How a person said it ended, for the buttons that keep it; None where nobody said."""
+        outcome = reply.outcome
+        reading = self._chat.conversation(reply.conversation).reading if outcome else None
+        if outcome is None or reading is None:
             return None
-        named = reply.statements[:1] and reply.statements[0].role == "verdict"
         return Handle(
-            kept=keep(self._service, known.reading).id,
+            kept=keep(self._service, reading).id,
             language=reply.language,
             conversation=reply.conversation,
-            cause=known.focus if named else "",
+            cause=outcome.actual,
+            named=outcome.cause,
         )
 
     # --- lookups -------------------------------------------------------------------------------
@@ -243,30 +242,43 @@ class Desk:
         return (causes[0].id, causes[0].title) if causes else (UNKNOWN, "")
 
     def right(self, handle: Handle, *, user: str) -> Message:
-        """Somebody says the likeliest cause was it; said twice it counts once."""
-        cause, title = self.lead(handle)
-        if self.first_time(f"feedback:{handle.kept}:{user}:{cause}"):
-            feedback = Feedback(verdict="right", cause=cause, actual=cause, diagnosis=handle.kept)
-            add_feedback(self._service, feedback, source="slack")
+        """Somebody says the cause spoken of, or else the likeliest, was it."""
+        actual, title = self.lead(handle)
+        self._keep_verdict(handle, actual, user=user)
         return lookup_blocks.notice(self.words(handle.language)("slack.thanks_right", title=title))
 
     def wrong(self, handle: Handle, actual: str, *, user: str) -> Message:
-        """Somebody says which cause it was instead; said twice it counts once.
+        """Somebody says which cause it was instead.
 
         Raises:
             InputError: that is no cause.
         """
-        cause, _ = self.lead(handle)
-        verdict: Literal["right", "wrong"] = "right" if actual == cause else "wrong"
-        feedback = Feedback(verdict=verdict, cause=cause, actual=actual, diagnosis=handle.kept)
-        if self.first_time(f"feedback:{handle.kept}:{user}:{actual}"):
-            add_feedback(self._service, feedback, source="slack")
+        self._keep_verdict(handle, actual, user=user)
         words = self.words(handle.language)
         known = self._service.knowledge.cause_by_id.get(actual)
         if known is None:
             return lookup_blocks.notice(words("slack.thanks"))
         title = known.title.get(handle.language)
         return lookup_blocks.notice(words("slack.thanks_wrong", title=title))
+
+    def _keep_verdict(self, handle: Handle, actual: str, *, user: str) -> None:
+        """Keep which cause it was; of what a person says of an incident the last word counts.
+
+        Raises:
+            InputError: that is no cause.
+            NotFoundError: the diagnosis is kept no longer.
+        """
+        named = handle.named or self.lead(replace(handle, cause=""))[0]
+        feedback = Feedback(
+            verdict="right" if actual == named else "wrong",
+            cause=named,
+            actual=actual,
+            diagnosis=handle.kept,
+        )
+        # Each answer keeps a diagnosis of its own: what was read tells the incident.
+        read = hashlib.sha256(msgspec.json.encode(self._kept(handle).reading)).hexdigest()
+        by = f"slack:{user}:{handle.conversation}:{read}"
+        add_feedback(self._service, feedback, source="slack", by=by)
 
     def fixes(self, handle: Handle) -> Message:
         """All fixes of the leading causes."""

@@ -30,6 +30,7 @@ TRIES = 3  # of a file whose host says it has too much to do
 UNPACKED_FACTOR = 50  # a message's archives may grow to so many times the largest file, no bomb
 TIMEOUT_S = 60
 CHUNK = 64 * 1024
+BOMB = "slack_unpacked"  # reason of the error
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 BUSY = frozenset({429, 500, 502, 503, 504})
 TEXT_ENDINGS = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".gz", ".xz", ".zst", ".md")
@@ -92,12 +93,14 @@ async def download(
     path = folder / (safe_name(file.name) or f"file-{number}.txt")
     if path.exists():
         path = path.with_name(f"{number}-{path.name}")
+    waits_s = 0.0
     for tries_left in range(TRIES - 1, -1, -1):
         try:
             await _fetch_in_time(session, file, path, access)
             break
         except _BusyError as error:
-            if not tries_left or error.retry_after_s > patience.MAX_WAIT_S:
+            waits_s += error.retry_after_s
+            if not tries_left or waits_s > patience.MAX_WAIT_S:
                 raise _lost(file.name, f"HTTP {error.status}") from None
             await patience.wait(error.retry_after_s)
     return path
@@ -192,13 +195,20 @@ async def _save(response: aiohttp.ClientResponse, name: str, path: Path, max_byt
 def unpack_all(paths: Sequence[Path], max_bytes: int) -> list[Path]:
     """Unpack the compressed ones of a message's files; the limit of `unpack` is on all together.
 
+    A damaged one stays as it is: who reads them all names it beside the answer to the others.
+
     Raises:
-        InputError: they grow too large, or one is damaged.
+        InputError: they grow too large.
     """
     used = 0
     plain = []
     for path in paths:
-        one = unpack(path, max_bytes, used=used)
+        try:
+            one = unpack(path, max_bytes, used=used)
+        except InputError as error:
+            if error.reason == BOMB:
+                raise
+            one = path
         used += 0 if one == path else one.stat().st_size
         plain.append(one)
     return plain
@@ -247,7 +257,7 @@ def _bomb(name: str, max_bytes: int) -> InputError:
     return InputError(
         f"{name} unpacks to more than {size} MiB",
         todo="attach the part around the first error",
-        reason="slack_unpacked",
+        reason=BOMB,
         values={"name": name, "size": size},
     )
 

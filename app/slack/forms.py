@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from app.labels import Words
@@ -21,7 +20,7 @@ def wrong_message(causes: tuple[Cause, ...], words: Words, handle: Handle) -> Me
     question = words("slack.which_cause")
     menu = kit.menu(words("slack.choose_cause"), "actual", options)
     # The block's id carries the diagnosis: a menu's options have no room for it.
-    block_id = pack(replace(handle, conversation=""))
+    block_id = pack(handle)
     return kit.message(question, [kit.section(question), kit.actions([menu], block_id=block_id)])
 
 

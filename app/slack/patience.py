@@ -11,11 +11,38 @@ MAX_WAIT_S = 300.0  # Slack asks for a minute at most times; after five nobody w
 LONG_WAIT_S = 5.0  # from here on a job lends its place; shorter waits hold back further bursts
 NOT_SAID_S = 1.0  # where Slack does not say how long
 
-_places: ContextVar[asyncio.Semaphore | None] = ContextVar("places", default=None)
+
+class Places(asyncio.Semaphore):
+    """So many places of jobs. Who lent one has it back at once: the next job to leave pays.
+
+    So for a while more jobs than places run, and who was told to wait five seconds does not queue
+    behind all who came meanwhile.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self._owed = 0
+
+    def release(self) -> None:
+        """Leave a place to the next job, or to the one that took its own back."""
+        if self._owed:
+            self._owed -= 1
+        else:
+            super().release()
+
+    async def take_back(self) -> None:
+        """Have a lent place again, without waiting for it."""
+        if self.locked():
+            self._owed += 1
+        else:
+            await self.acquire()
+
+
+_places: ContextVar[Places | None] = ContextVar("places", default=None)
 
 
 @asynccontextmanager
-async def taking_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
+async def taking_place(places: Places) -> AsyncIterator[None]:
     """Hold one of the places of jobs while the block runs."""
     async with places:
         _places.set(places)
@@ -33,7 +60,7 @@ async def lending_place() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await places.acquire()
+        await places.take_back()
 
 
 def wait_s(retry_after: str) -> float:

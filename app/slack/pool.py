@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from app.slack.patience import taking_place
+from app.slack.patience import Places, taking_place
 from kb.logs.redact import redact
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class Pool:
         self._own = None if compute else ThreadPoolExecutor(threads, "slack-compute")
         self._given = compute
         self._store = ThreadPoolExecutor(STORE_THREADS, "slack-store")
-        self._places = asyncio.Semaphore(JOBS)
+        self._places = Places(JOBS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property

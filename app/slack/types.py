@@ -70,13 +70,15 @@ class Ask:
 class Handle:
     """What a button carries: the kept diagnosis, its language, the conversation it belongs to.
 
-    `cause` is the one spoken of, empty for the likeliest of the diagnosis.
+    `cause` is the one a person says it was, `named` the one the answer named; empty ones are the
+    likeliest of the diagnosis.
     """
 
     kept: str
     language: Language
     conversation: str = ""
     cause: str = ""
+    named: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

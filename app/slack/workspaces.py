@@ -40,6 +40,7 @@ FROM_BASICS = (
 CALL_TIMEOUT_S = 30
 RATE_RETRIES = 4  # Slack lets one message a second into a channel: bursts wait their turn
 CONNECTIONS = 20
+WAITED = "rate_limited_s"  # in the state of a call: what it was told to wait so far
 
 
 class SlackError(KBError):
@@ -65,15 +66,21 @@ def unreachable(error: Exception) -> SlackError:
 
 
 class RateLimited(AsyncRateLimitErrorRetryHandler):  # type: ignore[misc]
-    """Waits as long as Slack says (Retry-After), unless that is too long to be of use."""
+    """Waits as long as Slack says (Retry-After); a call that waited too long in all is given up."""
 
     def __init__(self, *, wait: Callable[[float], Awaitable[None]] = patience.wait) -> None:
         super().__init__(max_retry_count=RATE_RETRIES)
         self._wait = wait
 
-    async def _can_retry_async(self, *, response: Any = None, **others: Any) -> bool:  # noqa: ANN401
-        limited = await super()._can_retry_async(response=response, **others)
-        return bool(limited) and _asked_s(response) <= patience.MAX_WAIT_S
+    async def _can_retry_async(
+        self,
+        *,
+        state: RetryState,
+        response: Any = None,  # noqa: ANN401 - the SDK's own type
+        **others: Any,  # noqa: ANN401
+    ) -> bool:
+        limited = await super()._can_retry_async(state=state, response=response, **others)
+        return bool(limited) and _waited_s(state) + _asked_s(response) <= patience.MAX_WAIT_S
 
     async def prepare_for_next_attempt_async(
         self,
@@ -86,7 +93,14 @@ class RateLimited(AsyncRateLimitErrorRetryHandler):  # type: ignore[misc]
         state.next_attempt_requested = True
         # The rest of a second keeps those apart who were told the same.
         await self._wait(_asked_s(response) + random.random())  # noqa: S311
+        waited_s = _waited_s(state) + _asked_s(response)
+        state.custom_values = {**(state.custom_values or {}), WAITED: waited_s}
         state.increment_current_attempt()
+
+
+def _waited_s(state: RetryState) -> float:
+    """How long the call this state belongs to was told to wait so far."""
+    return float((state.custom_values or {}).get(WAITED, 0.0))
 
 
 def _asked_s(response: Any) -> float:  # noqa: ANN401 - the SDK's own type

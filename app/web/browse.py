@@ -111,7 +111,7 @@ def show_entry(entry: Entry, spoken: Words) -> None:
     )
     markup.show(markup.pairs(rows(entry, spoken)))
     sections = shown_sections(entry, spoken.language)
-    if sections and sections[0].language != spoken.language:
+    if sections and all(section.language != spoken.language for section in sections):
         note = spoken("page.other_language", language=spoken(LANGUAGES[sections[0].language]))
         markup.show(html('<div class="tk-note tk-quiet">{note}</div>', note=note))
     for section in sections:

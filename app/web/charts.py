@@ -32,6 +32,7 @@ SINGLE_ROWS = 16  # up to so many ranks each has a row of its own
 MAX_LABEL = 16  # characters of a row's name
 ROW_PX = 26
 FRAME_PX = 130  # legend, axis and their titles
+LEGEND_PX = 20  # of each further line of a legend
 MAX_TEXT = 160  # characters of a line in a tooltip
 
 NOTES = {  # states of ranks without progress with what is said of them; any other is unknown
@@ -45,6 +46,14 @@ FAILED, QUIET, UNKNOWN = "page.rank_failed", "page.rank_quiet", "page.rank_unkno
 MANY_PX = 270  # height of the rows together where ranks are a scale
 
 Spec = dict[str, Any]  # of Vega-Lite; written out, since building it by altair takes 0.3 s
+UNITS = (  # of a timeline: from which span on (seconds), seconds in one, label of its name
+    (2 * 3600.0, 3600.0, "page.unit_hours"),
+    (2 * 60.0, 60.0, "page.unit_minutes"),
+    (1.0, 1.0, "page.unit_seconds"),
+    (0.0, 0.001, "page.unit_milliseconds"),
+)
+EDGE = 0.03  # of the span, left free at both ends: a point on the edge would be cut
+TICKS = 8  # of a time axis, about
 FROM_DATA = {"zero": False, "nice": True, "padding": 12}
 WHOLE = {"tickMinStep": 1, "format": "d"}
 NAMED = {"labelOverlap": False, "labelFlush": False, "grid": True, "labelLimit": 220}
@@ -95,7 +104,7 @@ def moments(events: Iterable[Event], *, limit: int = MAX_MOMENTS) -> tuple[Momen
     start = min(times) if timed else 0.0
     return tuple(
         Moment(
-            at_s=round(event.time_s - start, 3) if timed and event.time_s is not None else None,
+            at_s=round(event.time_s - start, 6) if timed and event.time_s is not None else None,
             line=event.line,
             rank=-1 if event.rank is None else event.rank,
             kind=event.kind,
@@ -208,21 +217,27 @@ def timeline_chart(points: Sequence[Moment], words: Words) -> Spec:
     present = [kind for kind in KINDS if any(point.kind == kind for point in points)]
     ranks = sorted({point.rank for point in points})
     few = len(ranks) <= MAX_ROWS
-    rank, line = words("page.axis_rank"), words("page.axis_line")
+    rank, line, unit_s = words("page.axis_rank"), words("page.axis_line"), 1.0
     domain = [names[kind] for kind in present]
+    x = _field("line", "quantitative", line, scale=FROM_DATA, axis=WHOLE)
     if timed:
-        x = _field("at_s", "quantitative", words("page.axis_seconds"), scale={"domainMin": 0})
-    else:
-        x = _field("line", "quantitative", line, scale=FROM_DATA, axis=WHOLE)
+        unit_s, x = _time_axis(max(point.at_s or 0.0 for point in points), words)
     if few:
-        y = _field("who", "nominal", rank, sort=[_who(number) for number in ranks], axis=NAMED)
+        y = _field(
+            "who", "nominal", rank, sort=[_who(number, words) for number in ranks], axis=NAMED
+        )
     else:
         y = _field("rank", "quantitative", rank, scale={"nice": True})
     return {
         "config": INK,
         "data": {
             "values": [
-                {**asdict(point), "who": _who(point.rank), "what": names[point.kind]}
+                {
+                    **asdict(point),
+                    "at": (point.at_s or 0.0) / unit_s,
+                    "who": _who(point.rank, words),
+                    "what": names[point.kind],
+                }
                 for point in points
             ]
         },
@@ -250,8 +265,21 @@ def timeline_chart(points: Sequence[Moment], words: Words) -> Spec:
     }
 
 
-def _who(rank: int) -> str:
-    return "–" if rank < 0 else str(rank)
+def _time_axis(span_s: float, words: Words) -> tuple[float, Spec]:
+    """Seconds in the unit that fits a span, and the axis in that unit."""
+    unit_s, label = next((unit, label) for least, unit, label in UNITS if span_s >= least)
+    span = span_s / unit_s
+    return unit_s, _field(
+        "at",
+        "quantitative",
+        words("page.axis_time", unit=words(label)),
+        scale={"domain": [-EDGE * span, (1 + EDGE) * span], "nice": False},
+        axis={"tickCount": TICKS},
+    )
+
+
+def _who(rank: int, words: Words) -> str:
+    return words("page.no_value") if rank < 0 else str(rank)
 
 
 def _field(name: str, kind: str, title: str | None, **more: object) -> Spec:
@@ -267,11 +295,16 @@ def progress_chart(rows: Sequence[Progress], words: Words) -> Spec:
     """
     by_operation = any(row.enqueued is not None or row.completed is not None for row in rows)
     axis = words("page.axis_seq") if by_operation else words("page.axis_step")
-    marks = (
+    possible = (
         {words("page.mark_completed"): "completed", words("page.mark_enqueued"): "enqueued"}
         if by_operation
         else {axis: "step"}
     )
+    marks = {
+        what: name
+        for what, name in possible.items()
+        if any(getattr(row, name) is not None for row in rows)
+    }
     bare = {row.name for row in rows if all(getattr(row, name) is None for name in marks.values())}
     names = {row.name: _named(row, words, bare=row.name in bare) for row in rows}
     said = {
@@ -297,7 +330,7 @@ def progress_chart(rows: Sequence[Progress], words: Words) -> Spec:
     }
     return {
         "config": INK,
-        "height": FRAME_PX + ROW_PX * len(rows),
+        "height": FRAME_PX + LEGEND_PX * (len(marks) - 1) + ROW_PX * len(rows),
         "layer": [*([rules] if spans else []), dots, *([_instead(said, y)] if said else [])],
         "resolve": {"axis": {"y": "independent"}},
     }
@@ -321,7 +354,7 @@ def _dots(
     rows: Sequence[Progress], names: dict[str, str], marks: dict[str, str], words: Words
 ) -> Spec:
     """A point for each number known, by the form of what it counts."""
-    axis = words("page.axis_step") if len(marks) == 1 else words("page.axis_seq")
+    axis = words("page.axis_step") if "step" in marks.values() else words("page.axis_seq")
     points = [
         {
             "who": names[row.name],

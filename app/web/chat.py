@@ -12,7 +12,7 @@ from app.labels import Words
 from app.quoting import md_text, plain
 from app.web import cards, markup, outcome, press, said
 from app.web.markup import html
-from app.web.parts import LANG, chat, language, parameter, service, tell, words
+from app.web.parts import LANG, chat, language, parameter, service, words
 from kb.chat.conversations import by_link
 from kb.chat.types import Conversation, Question, Reply, Statement
 from kb.errors import KBError, NotFoundError
@@ -47,6 +47,7 @@ def page() -> None:
     st.chat_input(spoken("page.chat_hint"), key=INPUT, accept_file="multiple", on_submit=_typed)
     with press.fulfil(MESSAGE) as message:
         reply = _answer(message, known, spoken)
+    press.told(MESSAGE, spoken)
     if reply is not None:
         _go_on(reply)
 
@@ -171,7 +172,7 @@ def _read(
                 language=wanted(text, known),
             )
     except KBError as error:
-        tell(error, spoken)
+        press.say(MESSAGE, error)
         return None
 
 
@@ -195,7 +196,7 @@ def _send(
                     else:
                         reply = item
         except KBError as error:
-            tell(error, spoken)
+            press.say(MESSAGE, error)
     return reply
 
 

@@ -15,6 +15,7 @@ from app.web.answer import Shown, show_answer
 from app.web.markup import html, show
 from app.web.outcome import MIB, Outcome, curl, from_kept, read
 from app.web.parts import language, parameter, service, tell, words
+from app.web.press import Notice
 from kb.errors import KBError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def page() -> None:
     with press.fulfil(RUN) as asked:
         if asked.value is not None:
             _run(*asked.value, words=spoken)
+    press.told(RUN, spoken)
     outcome = _current(spoken)
     _input(spoken, folded=outcome is not None)
     if outcome is not None:
@@ -121,9 +123,9 @@ def _use_example(name: str) -> None:
 
 
 def _run(text: str, files: Sequence[UploadedFile], torch: str, *, words: Words) -> None:
-    """Diagnose what was given; what is wrong with it is said above the form."""
+    """Diagnose what was given, or have said what is wrong with it."""
     if not text.strip() and not files:
-        show(html('<p class="tk-note tk-possible">{text}</p>', text=words("page.nothing")))
+        press.say(RUN, Notice(tone="possible", label="page.nothing"))
         return
     try:
         with st.spinner(words("page.reading_log")):
@@ -135,7 +137,7 @@ def _run(text: str, files: Sequence[UploadedFile], torch: str, *, words: Words) 
                 language=language(),
             )
     except KBError as error:
-        tell(error, words)
+        press.say(RUN, error)
         return
     st.session_state[OUTCOME] = outcome
     if "d" in st.query_params:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from app.labels import Words
 from app.present import percent
 from app.quoting import plain
@@ -22,9 +24,12 @@ if TYPE_CHECKING:
 
 MOST_BARS = 15  # of a chart; more values are counted together
 BAR_PX = 22
-PAIR_PX = 14  # of a bar that stands with another
+PAIR_PX = 26  # of two bars that stand together
 AXIS_PX = 80  # axis, its title and a legend, which count as height of the chart
-LABEL_PX = 220  # of an axis; narrow screens need the rest for the bars
+TITLE_PX = 50  # the title alone
+BESIDE_CELLS = 30  # of a name beside its bar; longer ones stand above, or a phone has no room
+NAME_PX = 18  # of a name above its bar
+WHOLE = {"labelLimit": 0, "labelOverlap": False}  # of an axis: each name, and nothing of it cut
 TICKS = 5
 ROOM = 1.12  # of the longest bar: its count stands behind it
 BLUE, PALE, GREY = "#3d86d6", "#a9c9ee", "#888888"  # readable on light and dark ground
@@ -157,26 +162,41 @@ def bar_chart(bars: Sequence[Bar], title: str) -> Any:  # noqa: ANN401 - altair.
     import altair as alt
 
     rows = [{"name": bar.name, "count": bar.count} for bar in bars]
+    above = any(cell_len(bar.name) > BESIDE_CELLS for bar in bars)
     room = ROOM * max((bar.count for bar in bars), default=0) or 1
     base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("name:N", sort=None, title=None, axis=_names_axis()),
+        y=_above("name:N", BAR_PX) if above else alt.Y("name:N", sort=None, title=None, axis=WHOLE),
         x=alt.X(
             "count:Q",
             title=title,
             scale=alt.Scale(domain=[0, room], nice=False),
-            axis=alt.Axis(tickMinStep=1, tickCount=TICKS, format="d", labelBound=True),
+            axis=alt.Axis(labels=False, ticks=False, grid=False),  # each bar has its count
         ),
         tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("count:Q", title=title)],
     )
     text = base.mark_text(align="left", dx=4, color="currentColor").encode(text="count:Q")
-    height = BAR_PX * len(rows) + AXIS_PX
+    height = (BAR_PX + NAME_PX * above) * len(rows) + TITLE_PX
     return (base.mark_bar(color=BLUE) + text).properties(height=height, config=INK)
 
 
-def _names_axis() -> Any:  # noqa: ANN401 - altair.Axis
+def _above(field: str, bar_px: int) -> Any:  # noqa: ANN401 - altair.Y
+    """Each name above its bar, from the left edge on: nothing of it is cut off."""
     import altair as alt
 
-    return alt.Axis(labelLimit=LABEL_PX, labelOverlap=False)
+    room = NAME_PX / (bar_px + NAME_PX)
+    return alt.Y(
+        field,
+        sort=None,
+        title=None,
+        scale=alt.Scale(paddingInner=room, paddingOuter=room),
+        axis=alt.Axis(
+            labelAlign="left",
+            labelPadding=0,
+            labelOffset=2 - (bar_px + NAME_PX) / 2,
+            ticks=False,
+            **WHOLE,
+        ),
+    )
 
 
 def reliability_chart(bins: Sequence[Any], words: Words) -> Any:  # noqa: ANN401 - altair.Chart
@@ -224,7 +244,7 @@ def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: A
         alt.Chart(alt.Data(values=list(rows)))
         .mark_bar()
         .encode(
-            y=alt.Y("cause:N", sort=None, title=None, axis=_names_axis()),
+            y=_above("cause:N", PAIR_PX),
             yOffset=alt.YOffset("what:N", sort=names),
             x=alt.X(
                 "share:Q",
@@ -244,5 +264,5 @@ def cause_chart(rows: Sequence[dict[str, Any]], words: Words) -> Any:  # noqa: A
                 alt.Tooltip("share:Q", title="%", format=".0%"),
             ],
         )
-        .properties(height=PAIR_PX * len(rows) + AXIS_PX + BAR_PX, config=INK)
+        .properties(height=(PAIR_PX + NAME_PX) * len(rows) // 2 + AXIS_PX + TITLE_PX, config=INK)
     )

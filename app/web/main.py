@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 import structlog
 
-from app.web import markup, press, style
+from app.web import document, markup, press, style
 from app.web.pages import PAGES, page
 from app.web.parts import language, name_language, set_language, tell, words
 from kb.errors import KBError
@@ -23,6 +23,7 @@ def main() -> None:
         spoken = words()
         chosen = st.navigation([page(path, spoken) for path in PAGES], position="top")
         _top()
+        document.settle(language())
         name_language()
         try:
             chosen.run()
@@ -71,6 +72,7 @@ def _switched() -> None:
         st.session_state[SWITCH] = language()
     else:
         set_language(picked)
+        press.say_again()
 
 
 main()

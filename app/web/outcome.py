@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import socket
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import urlsplit
+
+import streamlit as st
 
 from app.quoting import plain
 from app.received import save
@@ -112,9 +118,17 @@ def from_kept(kept: Kept) -> Outcome:
 def curl(settings: Settings) -> str:
     """The command that sends a log of any size to the API."""
     return (
-        f"curl http://{settings.host}:{settings.port}/v1/diagnose "
+        f"curl http://{_reachable(settings.host)}:{settings.port}/v1/diagnose "
         "-H 'Accept: text/plain' -T job.log"
     )
+
+
+def _reachable(host: str) -> str:
+    """The API's host in an address: where it listens on all, the one the visitor came to."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_unspecified:
+            host = urlsplit(str(st.context.url or "")).hostname or socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def check_size(text: str, uploads: Sequence[Upload], settings: Settings) -> None:

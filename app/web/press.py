@@ -21,7 +21,8 @@ from app.web.markup import html, show
 from app.web.parts import tell
 from kb.errors import KBError
 
-SAID, WISHES = "press_said", "press_wishes"  # the dictionaries, in the session
+# The dictionaries, in the session: what is to be said, what the last run said, what is wished for.
+SAID, SEEN, WISHES = "press_said", "press_seen", "press_wishes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,11 @@ def _do(said: dict[str, Any], key: str, act: Act) -> None:
             said[key] = notice
 
 
+def say(key: str, saying: Notice | KBError) -> None:
+    """Have `told` of this key say something, in this run or the next one that gets so far."""
+    _held(SAID)[key] = saying
+
+
 def told(key: str, words: Words) -> None:
     """Show what the last press of that button said; nothing where there is nothing to say."""
     said = _held(SAID).get(key)
@@ -79,7 +85,16 @@ def told(key: str, words: Words) -> None:
 
 def forget_told() -> None:
     """At the end of a run everything said has been seen; a run cut short does not come here."""
-    _held(SAID).clear()
+    said, seen = _held(SAID), _held(SEEN)
+    seen.clear()
+    seen.update(said)
+    said.clear()
+
+
+def say_again() -> None:
+    """Have the run about to begin say what the last one said, in other words perhaps."""
+    said = _held(SAID)
+    said.update({**_held(SEEN), **said})
 
 
 def wish(name: str, value: object) -> None:

@@ -125,5 +125,5 @@ def hit_card(hit: Hit, entry: Entry | None, spoken: Words) -> Markup:
         tone="likely" if hit.score >= STRONG else "quiet",
         score=spoken("page.score", score=f"{hit.score:.2f}"),
         why=spoken("word.why", what=spoken.listing(why)) if why else "",
-        snippet=cards.inline(hit_snippet(hit, spoken.language)),
+        snippet=cards.inline(hit_snippet(hit)),
     )

@@ -26,6 +26,7 @@ HEAP_BYTES = 64_000_000  # tantivy writes a segment when this is full; its least
 WRITER_THREADS = 1  # one: the same documents give the same segments, so the same order of ties
 LOCKS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 K1 = 1.2  # tantivy's
+CLAUSES_KEPT = 4096  # queries for words, about 300 bytes each
 WORDS_KEPT = 20_000  # words whose rarity is remembered, about 200 bytes each
 _SEPARATOR = "\x1f"  # between facet and value: in no facet's name
 
@@ -86,18 +87,21 @@ class TantivyIndex:
         return rarity
 
     def _any_of(self, terms: Sequence[Term], field: str) -> Any:  # noqa: ANN401 - untyped
-        query = tantivy.Query
-        return query.boolean_query(
-            [
-                (
-                    tantivy.Occur.Should,
-                    query.boost_query(
-                        query.term_query(self.schema, field, term.word, "freq"), term.weight
-                    ),
-                )
-                for term in terms
-            ]
+        clause = self._clause
+        return tantivy.Query.boolean_query(
+            [(tantivy.Occur.Should, clause(field, term.word, term.weight)) for term in terms]
         )
+
+    @cached_property
+    def _clause(self) -> Callable[[str, str, float], Any]:
+        """The query for one word, kept as its rarity is."""
+
+        @lru_cache(CLAUSES_KEPT)
+        def clause(field: str, word: str, weight: float) -> Any:  # noqa: ANN401
+            query = tantivy.Query
+            return query.boost_query(query.term_query(self.schema, field, word, "freq"), weight)
+
+        return clause
 
     def _must(self, query: Any, conditions: Sequence[Any]) -> Any:  # noqa: ANN401
         parts = [(tantivy.Occur.Must, query)]

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import anyio
 import pytest
+
+from app.api import create_app, parts
+
+if TYPE_CHECKING:
+    from kb.settings import Settings
+    from tests.app.fakes import FakeService
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -23,6 +32,15 @@ before = resident_mb()
 give_back()
 print(before - resident_mb())
 """
+APART = """
+import os, sys
+from pathlib import Path
+from app.heap import run_apart
+
+run_apart(lambda: Path(sys.argv[1]).write_text(str(os.getpid())))
+run_apart(lambda: 1 / 0)
+print(os.getpid())
+"""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks glibc")
@@ -32,3 +50,34 @@ def test_holes_in_the_heap_are_given_back() -> None:
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert float(done.stdout) > 60
+
+
+def test_what_a_long_request_leaves_is_given_back_by_its_thread(
+    service: FakeService, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take long: the thread that answers all others goes on; a short request leaves none."""
+    threads: list[int] = []
+    monkeypatch.setattr(parts, "give_back", lambda: threads.append(threading.get_ident()))
+    ours: parts.Parts = create_app(service, settings).state.parts  # type: ignore[arg-type]
+
+    async def both() -> int:
+        await ours.run(threading.get_ident)
+        return await ours.run(threading.get_ident, long=True)
+
+    worker = anyio.run(both)
+    assert threads == [worker]
+    assert worker != threading.get_ident()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do it in the same process")
+def test_work_done_apart_leaves_its_results_alone(tmp_path: Path) -> None:
+    """Another process does it; that it fails ends neither process with a message."""
+    done = subprocess.run(
+        [sys.executable, "-c", APART, str(tmp_path / "result")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int((tmp_path / "result").read_text()) != int(done.stdout)
+    assert done.stderr == ""

@@ -96,8 +96,8 @@ asyncio.run(main())
 """
 
 
-def test_a_server_that_is_ready_has_loaded_what_reads_pages(home: Path, root: Path) -> None:
-    """The first addition waits for no import."""
+def test_a_server_that_is_ready_has_loaded_what_adds_logs(home: Path, root: Path) -> None:
+    """The first log added waits for no import; what reads web pages is left out, it is large."""
     done = subprocess.run(
         [sys.executable, "-c", START],
         cwd=root,
@@ -106,7 +106,47 @@ def test_a_server_that_is_ready_has_loaded_what_reads_pages(home: Path, root: Pa
         text=True,
         check=True,
     )
-    assert done.stdout == "ready True True\n"
+    assert done.stdout == "ready True False\n"
+
+
+BUILD = """
+import os, sys
+from pathlib import Path
+from app.commands.common import State
+from app.commands.serve import build_apart
+from kb.settings import load_settings
+
+class Opened:
+    def close(self):
+        pass
+
+def opened(settings, **options):
+    with open(settings.home / "by", "a") as file:
+        print(os.getpid(), file=file)
+    (settings.home / "opened.json").touch()
+    return Opened()
+
+state = State(open_service=opened)
+build_apart(state)
+build_apart(state)
+print(os.getpid())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems build in the same process")
+def test_the_knowledge_base_is_built_apart_once(tmp_path: Path, root: Path) -> None:
+    """The first start leaves building, and its memory, to another process; the next builds not."""
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD],
+        cwd=root,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    builders = (tmp_path / "by").read_text().split()
+    assert len(builders) == 1
+    assert builders[0] != done.stdout.strip()
 
 
 def test_log_lines_are_json_with_the_request_id(

@@ -37,6 +37,7 @@ def test_the_browser_decides_at_first(
     here = visit(language=language)
     expect(here.page.get_by_role("heading", level=1)).to_have_text(lead)
     expect(here.page.get_by_test_id("stTopNavLink")).to_have_text(pages)
+    expect(here.page.locator("html")).to_have_attribute("lang", language)
     chosen = here.page.get_by_role("radio", checked=True)
     expect(chosen).to_have_text(ENGLISH if language == "en" else SWITCH)
 
@@ -59,6 +60,7 @@ def test_the_switch_turns_an_answer(visit: OpenPage) -> None:
             shown = here.page.get_by_role("heading", name=heading, exact=True).first
             expect(shown).to_be_visible()
         assert f"lang={language}" in here.page.url
+        expect(here.page.locator("html")).to_have_attribute("lang", language)
     left = [
         heading
         for heading in here.page.get_by_role("heading").all_inner_texts()

@@ -14,7 +14,8 @@ from tests.browser.visits import DESKTOP, PHONE, Visit
 pytestmark = pytest.mark.browser
 
 LEAST_CONTRAST = 4.5  # of text on its ground, WCAG 2.2 AA
-MOST_TABS = 40
+MOST_TABS = 80  # from one thing to the next; a long answer has many links
+FEEDBACK = ".st-key-feedback_said"
 DARK_GROUND, LIGHT_GROUND = "rgb(16, 20, 24)", "rgb(255, 255, 255)"
 PAGES = {  # path in the navigation: what stands once the page does
     "diagnose": (0, ".tk-verdict"),
@@ -97,7 +98,10 @@ def test_one_entry_on_every_screen(visit: OpenPage, path: str, language: str) ->
 
 
 def test_the_keyboard_is_enough(visit: OpenPage) -> None:
-    """Tab reaches the box, Ctrl+Enter diagnoses, and Tab and arrows reach and move the switch."""
+    """Tab reaches the box, Ctrl+Enter diagnoses, Tab and arrows reach and move the switch.
+
+    Then Tab goes through the answer in its order: the first cause, a command, what people said.
+    """
     here = visit()
     keys = here.page.keyboard
     tab_to(here, "textarea")
@@ -113,6 +117,19 @@ def test_the_keyboard_is_enough(visit: OpenPage) -> None:
     keys.press("ArrowLeft")
     keys.press("Space")
     expect(here.verdict).to_contain_text("先看 rank 2")
+    here.settle()
+    tab_to(here, ".tk-cause a")
+    here.page.evaluate("navigator.clipboard.writeText('before')")
+    tab_to(here, "[data-testid=stCode] button")
+    keys.press("Enter")
+    here.page.wait_for_function("async () => (await navigator.clipboard.readText()) !== 'before'")
+    tab_to(here, f"details:has({FEEDBACK}) > summary")
+    keys.press("Enter")
+    tab_to(here, f"{FEEDBACK} input")
+    keys.press("Space")
+    tab_to(here, ".st-key-feedback_send button")
+    keys.press("Enter")
+    expect(here.page.locator(".tk-note").filter(has_text="已记录")).to_be_visible()
 
 
 def tab_to(here: Visit, selector: str, *, key: str = "Tab") -> None:
@@ -149,11 +166,13 @@ def test_what_a_phone_has_room_for(visit: OpenPage, language: str) -> None:
 
 
 def test_the_navigation_of_a_phone(visit: OpenPage) -> None:
-    """On a phone the pages stand behind one button, and lead where they say."""
+    """On a phone the pages stand behind one button, lead where they say, and give way to it."""
     here = visit(phone=True)
-    here.page.get_by_test_id("stExpandSidebarButton").click()
-    here.page.get_by_role("link", name="Causes").click()
-    expect(here.page.get_by_role("heading", level=1)).to_have_text("Causes")
+    for name in ("Causes", "Cases"):
+        here.page.get_by_test_id("stExpandSidebarButton").click()
+        here.page.get_by_role("link", name=name, exact=True).click()
+        expect(here.page.get_by_role("heading", level=1)).to_have_text(name)
+        expect(here.page.get_by_test_id("stSidebarNav")).not_to_be_in_viewport()
 
 
 def test_the_pictures_of_the_readme_are_there(root: Path) -> None:

@@ -117,17 +117,48 @@ def test_saying_that_it_was_it_offers_to_keep_that(
     assert kept(web, new.feedback.diagnosis).en.causes[0].id == "rank-crash"
 
 
+def verdicts(web: Service, after: int) -> list[tuple[str, str, str]]:
+    """Verdict, cause named and cause it was, of all feedback but the first ones."""
+    kept_now = [item.feedback for item in read_feedback(web)[after:]]
+    return [(item.verdict, item.cause, item.actual) for item in kept_now]
+
+
+@pytest.mark.parametrize(
+    ("words", "actual"),
+    [
+        ("wrong, it was the network configuration", "network-config"),
+        ("yes it was the firewall", "network-config"),
+        ("搞定了，确实是数据不均", "uneven-data"),
+    ],
+    ids=["denied", "agreed", "chinese"],
+)
 def test_saying_that_it_was_another_cause_offers_to_keep_that(
-    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service, words: str, actual: str
 ) -> None:
-    """The cause named in the words is the one kept, not the likeliest."""
-    reply = told(slack, channel, answer, "wrong, it was the network configuration")
-    title = web.knowledge.cause_by_id["network-config"].title.en
-    assert title in text_of(reply)
+    """The answer named another cause than the words do: it was wrong, however they begin."""
+    reply = told(slack, channel, answer, words)
+    title = web.knowledge.cause_by_id[actual].title
+    assert title.en in text_of(reply) or title.zh in text_of(reply)
     before = len(read_feedback(web))
     press(slack, channel, reply, "right")
-    (new,) = read_feedback(web)[before:]
-    assert (new.feedback.verdict, new.feedback.actual) == ("right", "network-config")
+    assert verdicts(web, before) == [("wrong", "rank-crash", actual)]
+
+
+def test_of_one_persons_verdicts_on_an_incident_the_last_one_counts(
+    slack: FakeSlack, channel: Channel, answer: Message, web: Service
+) -> None:
+    """On the diagnosis, on the reply about it, in its menu: one vote. Another's is another."""
+    before = len(read_feedback(web))
+    press(slack, channel, answer, "right")
+    assert verdicts(web, before) == [("right", "rank-crash", "rank-crash")]
+    reply = told(slack, channel, answer, "wrong, it was the network configuration")
+    press(slack, channel, reply, "right")
+    assert verdicts(web, before) == [("wrong", "rank-crash", "network-config")]
+    question = press(slack, channel, reply, "wrong")
+    press(slack, channel, question, "actual", choice="rank-crash")
+    assert verdicts(web, before) == [("right", "rank-crash", "rank-crash")]
+    press(slack, channel, reply, "right", user="ben")
+    assert verdicts(web, before)[1:] == [("wrong", "rank-crash", "network-config")]
 
 
 def test_saying_that_it_was_not_it_asks_for_the_cause(

@@ -257,6 +257,17 @@ def test_a_damaged_archive_is_told(slack: FakeSlack, alpha: Workspace, channel: 
     assert "broken.log" in refused(slack, channel, file)
 
 
+def test_a_damaged_archive_beside_a_log_is_named_in_the_answer(
+    slack: FakeSlack, alpha: Workspace, channel: Channel
+) -> None:
+    """The log that can be read is diagnosed; the archive that cannot be costs a line."""
+    log = attach(alpha, "rank0.log", samples.english_log().encode())
+    damaged = attach(alpha, "rank1.log.gz", b"\x1f\x8b garbage", mimetype="application/gzip")
+    shown = ask(slack, channel, damaged, log)
+    assert "rank-crash" in shown
+    assert "rank1.log.gz" in shown
+
+
 def test_an_archive_bomb_is_stopped(tmp_path: Path) -> None:
     """A small file that unpacks to much more than the limit is given up on the way."""
     limit = 64 * 1024

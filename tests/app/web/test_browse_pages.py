@@ -113,7 +113,8 @@ def test_kinds_can_be_chosen(imported: Entry, real: Service, open_page: OpenPage
     """Imported entries stand in the list and can be had alone."""
     shown = html_of(open_page("browse", kind=["incident"]))
     count = len(real.store.ids(Filters(kinds=("incident",))))
-    assert f"1–{count} of {count} entries" in shown
+    said = Words(real.knowledge.labels, "en")("page.span", first=1, last=count, total=count)
+    assert said in shown
     assert f"id={imported.id}" in shown
 
 

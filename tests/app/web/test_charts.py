@@ -178,12 +178,45 @@ def test_charts_draw_what_the_tables_say(labels: Labels) -> None:
     assert len(dots["data"]["values"]) == 4
     points = moments([event(1, kind="root", at=1.0), event(2, rank=None, at=3.0)])
     chart = timeline_chart(points, words)
-    assert chart["encoding"]["x"]["field"] == "at_s"
+    assert chart["encoding"]["x"]["title"] == "time since the first event (s)"
+    assert [row["at"] for row in chart["data"]["values"]] == [0.0, 2.0]
     assert chart["encoding"]["color"]["scale"] == {
         "domain": ["original error", "timeout"],
         "range": [charts.COLOURS["root"], charts.COLOURS["timeout"]],
     }
-    assert [row["who"] for row in chart["data"]["values"]] == ["0", "–"]
+    assert [row["who"] for row in chart["data"]["values"]] == ["0", "not stated"]
+
+
+@pytest.mark.parametrize(
+    ("span_s", "unit", "shown"),
+    [
+        (0.002, "ms", 2.0),
+        (0.000_25, "ms", 0.25),
+        (0.44, "ms", 440.0),
+        (90.0, "s", 90.0),
+        (600.0, "min", 10.0),
+        (3 * 3600.0, "h", 3.0),
+    ],
+)
+def test_the_unit_of_a_timeline_fits_its_span(
+    labels: Labels, span_s: float, unit: str, shown: float
+) -> None:
+    """Few digits tell its moments apart, and none of them lies on the edge, which would cut it."""
+    start = 1_732_000_000.0
+    points = moments([event(1, at=start), event(2, at=start + span_s)])
+    chart = timeline_chart(points, Words(labels, "en"))
+    assert chart["encoding"]["x"]["title"] == f"time since the first event ({unit})"
+    first, last = (row["at"] for row in chart["data"]["values"])
+    assert (first, last) == (0.0, pytest.approx(shown, rel=0.01))
+    low, high = chart["encoding"]["x"]["scale"]["domain"]
+    assert low < first < last < high
+
+
+def test_a_legend_names_what_is_drawn(labels: Labels) -> None:
+    """Where nobody tells what was completed, there is no sign for it."""
+    rows = progress([RankState(rank=rank, last_seq=9 - rank) for rank in range(2)])
+    (dots,) = progress_chart(rows, Words(labels, "en"))["layer"]
+    assert dots["encoding"]["shape"]["scale"]["domain"] == ["last enqueued"]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def fail():
 
 press.button("right", thank, key="right", words=words)
 press.button("wrong", fail, key="wrong", words=words)
+st.button("switch", key="switch", on_click=press.say_again)
 st.button("ask", key="ask", on_click=press.wish, args=("question", "why?"))
 with press.fulfil("question") as wished:
     if wished.value:
@@ -57,6 +58,18 @@ def test_a_press_is_done_once_and_told_once(page: AppTest) -> None:
     page.run()
     assert page.session_state["done"] == 1
     assert "Noted, thank you." not in html_of(page)
+
+
+def test_what_was_said_is_said_again(page: AppTest) -> None:
+    """As often as somebody asks for it in the next run, and no longer."""
+    page.button(key="wrong").click().run()
+    for _ in range(2):
+        page.button(key="switch").click().run()
+        assert "no such thing" in html_of(page)
+    page.run()
+    assert "no such thing" not in html_of(page)
+    page.button(key="switch").click().run()
+    assert "no such thing" not in html_of(page)
 
 
 def test_what_went_wrong_is_told_beside_the_button(page: AppTest) -> None:

@@ -10,17 +10,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.cells import cell_len
 
 from app import cli
 from app.commands.common import State
 from app.contribute import Feedback, StoredFeedback, add_feedback
 from app.labels import Words
+from app.quoting import plain
 from app.web import figures
 from app.web.figures import Bar
-from kb.evaluation.published import PUBLISHED, BinFigures, Figure, load_published
+from kb.evaluation.published import PUBLISHED, BinFigures, CauseFigures, Figure, load_published
 from kb.service import Service
+from kb.types import Language
 from tests.app.web.conftest import OpenPage, forget_feedback, html_of
 
+PHONE_CELLS = 64  # of an axis' label on 360 pixels
 STEADY = Figure(mean=0.6857, low=0.6, high=0.7714, n=105)
 
 
@@ -210,6 +214,25 @@ def test_a_bar_chart_has_a_bar_a_value() -> None:
     assert chart["layer"][0]["encoding"]["y"]["sort"] is None
     values = chart.get("data", chart["layer"][0].get("data"))["values"]
     assert values == [{"name": "b", "count": 2}, {"name": "a", "count": 1}]
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_no_name_is_cut(real: Service, language: Language) -> None:
+    """A long name stands above its bars, whole, and no longer than a phone is wide."""
+    spoken = Words(real.knowledge.labels, language)
+    causes = real.causes()
+    rows = [
+        CauseFigures(cause=cause.id, n=10, named=9, top1=0.5, top3=0.5, precision=None)
+        for cause in causes
+    ]
+    chart = figures.cause_chart(figures.cause_rows(rows, causes, spoken), spoken).to_dict()
+    names = [row["cause"] for row in chart["data"]["values"]]
+    titles = {f"n=10 · {plain(cause.title.get(language))}" for cause in causes}
+    assert set(names) == titles
+    assert max(cell_len(name) for name in names) <= PHONE_CELLS
+    bars = figures.bar_chart([Bar(name=name, count=1) for name in names], "cases").to_dict()
+    for y in (chart["encoding"]["y"], bars["layer"][0]["encoding"]["y"]):
+        assert (y["axis"]["labelLimit"], y["axis"]["labelAlign"]) == (0, "left")
 
 
 # --- feedback ----------------------------------------------------------------------------------

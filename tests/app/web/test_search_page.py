@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from app.labels import Words
+from app.listing import hit_snippet
 from app.web import asked, cards, filters, search
 from app.web.asked import PAGE, Asked, read_asked, write_asked
 from kb.service import Service
@@ -201,6 +202,25 @@ def test_titles_of_imported_entries_stay_text(
     assert "<img" not in shown
     assert "javascript:" not in shown
     assert shown.count("&lt;img") >= 5
+
+
+@pytest.mark.parametrize("title", ["卡住了", "It hangs"])
+def test_a_snippet_does_not_repeat_the_title(title: str) -> None:
+    """A piece of an entry begins with its title, in the language that was found in it."""
+    hit = Hit(
+        entry_id="x",
+        kind="case",
+        title=Bilingual(zh="卡住了", en="It hangs"),
+        project="",
+        url="",
+        status="reported",
+        cause="",
+        score=0.5,
+        chunk_id="x#0",
+        snippet=f"{title} Ranks wait.",
+        why=(),
+    )
+    assert hit_snippet(hit) == "Ranks wait."
 
 
 def test_links_keep_the_language(open_page: OpenPage) -> None:
