@@ -105,14 +105,21 @@ def run(argv: Sequence[str] | None = None, *, state: State | None = None) -> int
         click.echo("stopped", err=True)
         return ABORTED
     except KBError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(state.failure(error), err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the outermost call of this face
-        if isinstance(error, UnicodeEncodeError) and error.object in given:
-            click.echo(f"error: {error.object!a} is not UTF-8 — type it as text", err=True)
+        # A path or a watched command may be of any bytes, so only what fails on them is told.
+        wrong = next((word for word in given if not _is_text(word)), None)
+        if isinstance(error, ValueError) and wrong is not None:
+            click.echo(f"error: {wrong!a} is not UTF-8 — type it as text", err=True)
             return EXIT_USAGE
         return _unexpected(error, state)
     return code if isinstance(code, int) else 0
+
+
+def _is_text(word: str) -> bool:
+    """Whether an argument's bytes were UTF-8: Python marks others by lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _unexpected(error: Exception, state: State) -> int:

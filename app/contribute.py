@@ -63,8 +63,14 @@ def add_files(service: Service, paths: Sequence[Path]) -> Report:
     """
     report = _ingestor(service).ingest_paths(paths)
     if report.refused and not report.entries:
-        name, reason = Path(report.refused[0].path).name, report.refused[0].reason
-        raise InputError(f"{name}: {reason}", todo="see what can be added in the README")
+        first = report.refused[0]
+        name = Path(first.path).name
+        raise InputError(
+            f"{name}: {first.reason}",
+            todo="see what can be added in the README",
+            reason=first.code,
+            values={**first.values, "name": name},
+        )
     return report
 
 
@@ -111,7 +117,12 @@ def resolve(service: Service, entry_id: str, resolution: Resolution) -> Entry:
         entry = _own_entry(service, entry_id)
         cause = service.knowledge.cause_by_id.get(resolution.cause)
         if cause is None:
-            raise InputError(f"{resolution.cause!r} is not a cause", todo="see /v1/causes")
+            raise InputError(
+                f"{resolution.cause!r} is not a cause",
+                todo="see /v1/causes",
+                reason="no_cause",
+                values={"id": resolution.cause},
+            )
         resolved = _resolved(entry, resolution, cause)
         service.apply([resolved])
     return resolved
@@ -161,6 +172,9 @@ def _own_entry(service: Service, entry_id: str) -> Entry:
     entry = service.entry(entry_id)
     if entry.kind == "case":
         raise InputError(
-            f"{entry_id} is a reviewed case", todo="cases change in data/cases, not here"
+            f"{entry_id} is a reviewed case",
+            todo="cases change in data/cases, not here",
+            reason="reviewed_case",
+            values={"id": entry_id},
         )
     return entry

@@ -25,12 +25,17 @@ INDENT = "    "
 STATUS_COLOURS = {"diagnosed": "green", "unknown": "yellow", "no_timeout": "cyan"}
 
 
-def render_text(view: View, words: Words, *, width: int, full: bool = False) -> str:
-    """Lay `view` out for a terminal of `width` cells; `full` leaves nothing out."""
+def render_text(
+    view: View, words: Words, *, width: int, full: bool = False, more: str = "word.more"
+) -> str:
+    """Lay `view` out for a terminal of `width` cells; `full` leaves nothing out.
+
+    The label `more` says where what is left out can be read.
+    """
     blocks: list[list[str]] = [_head(view, width), _happened(view, words, width)]
     if view.causes:
         blocks.append([_heading(words("heading.causes"))])
-        blocks += _causes(view, words, width, full=full)
+        blocks += _causes(view, words, width, full=full, more=more)
     if view.best_check:
         blocks.append(_command_block(words("heading.best_check"), [view.best_check], width))
     blocks.append(_warnings(view, words, width))
@@ -103,7 +108,7 @@ def quoted(text: str, indent: str, width: int, *, fg: str | None = None) -> list
     return [f"{indent}{MARK}{click.style(line, fg=fg)}" for line in lines]
 
 
-def _causes(view: View, words: Words, width: int, *, full: bool) -> list[list[str]]:
+def _causes(view: View, words: Words, width: int, *, full: bool, more: str) -> list[list[str]]:
     share = max(cell_len(cause.percent) for cause in view.causes)
     told = {view.first_error.text} if view.first_error else set()
     blocks: list[list[str]] = []
@@ -111,6 +116,8 @@ def _causes(view: View, words: Words, width: int, *, full: bool) -> list[list[st
         lines = _cause_head(cause, number, share, width)
         if full or number == 1:
             lines += _cause(cause, words, width, told, full=full)
+            if not full and (hidden := _hidden(cause)):
+                lines.append(click.style(INDENT + words(more, count=hidden), dim=True))
         elif not cause.faint:
             for item in cause.evidence[:OTHER_EVIDENCE]:
                 lines += _evidence(item, words, width, told)
@@ -132,10 +139,13 @@ def _cause(cause: CauseView, words: Words, width: int, told: set[str], *, full: 
     if full:
         lines += [line for check in cause.checks for line in _command(check, width)]
         lines += hang(f"{INDENT}{words('row.restart')}: ", cause.restart, width)
-    hidden = len(cause.evidence) - len(evidence) + len(cause.fixes) - len(fixes)
-    if hidden:
-        lines.append(click.style(INDENT + words("word.more", count=hidden), dim=True))
     return lines
+
+
+def _hidden(cause: CauseView) -> int:
+    """How many reasons and fixes of the first cause are left out."""
+    reasons = max(0, len(cause.evidence) - LEAD_EVIDENCE)
+    return reasons + max(0, len(cause.fixes) - LEAD_FIXES)
 
 
 def _cause_head(cause: CauseView, number: int, share: int, width: int) -> list[str]:

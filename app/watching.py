@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import math
 import os
@@ -180,26 +181,39 @@ class Job:
                     channel.resize()
             elif sent.si_signo in FORWARDED and sent.si_code != SI_KERNEL:
                 self._process.send_signal(sent.si_signo)
-        ended_s = time.monotonic()
-        for relay, channel in zip(self._relays, self._channels, strict=True):
-            while relay.is_alive():
-                relay.join(POLL_S)
-                # A slow reader of ours is waited for, a process left behind that prints nothing not
-                if time.monotonic() - max(channel.reading_since, ended_s) > DRAIN_S:
-                    break
+        _told()  # what was meant for the command, which was faster
+        self._drain()
         self._record.finish()
-        while signal.sigtimedwait(FORWARDED, 0) is not None:
-            pass  # meant for the command, which was faster
+        _told()
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         code = self._process.returncode
         return code if code >= 0 else BY_SIGNAL - code
+
+    def _drain(self) -> None:
+        """Wait until all is passed on; a signal ends the wait for a reader that does not read."""
+        ended_s = time.monotonic()
+        stopped = False
+        for relay, channel in zip(self._relays, self._channels, strict=True):
+            while relay.is_alive():
+                relay.join(POLL_S)
+                stopped = _told() or stopped
+                if stopped and channel.reading_since == math.inf:
+                    break
+                # A slow reader of ours is waited for, a process left behind that prints nothing not
+                if time.monotonic() - max(channel.reading_since, ended_s) > DRAIN_S:
+                    break
+
+    @property
+    def failure(self) -> str:
+        """Why not all of its output was passed on; empty where it was, or nobody is there."""
+        return next((channel.failure for channel in self._channels if channel.failure), "")
 
     def _relay(self, channel: _Channel) -> None:
         """Pass on what comes, and keep it; a training run outlives whoever watched it print."""
         while data := channel.read():
             self.printed_at = time.monotonic()
+            self._record.add(channel.outer, data)  # first: our reader may never take it
             channel.write(data)
-            self._record.add(channel.outer, data)
         os.close(channel.reader)
 
 
@@ -208,7 +222,8 @@ class _Channel:
 
     def __init__(self, outer: int) -> None:
         self.outer = outer
-        self._taken = True  # until a write fails: the reader is gone, or the disk is full
+        self._taken = True  # until the reader is gone
+        self.failure = ""  # why a piece was not taken
         self.reading_since = math.inf  # monotonic; infinite while something is passed on
         self.terminal = os.isatty(outer)
         if self.terminal:
@@ -247,8 +262,19 @@ class _Channel:
                 rest = rest[os.write(self.outer, rest) :]
             except BlockingIOError:  # somebody made our stream non-blocking
                 select.select([], [self.outer], [])
-            except OSError:
-                self._taken = False
+            except OSError as error:
+                self._taken = error.errno not in (errno.EPIPE, errno.EIO)
+                if self._taken:  # a full disk may have room for the next piece
+                    self.failure = f"some output is lost: {error.strerror}"
+                    return
+
+
+def _told() -> bool:
+    """Whether a signal that is passed on came; it is taken."""
+    came = False
+    while signal.sigtimedwait(FORWARDED, 0) is not None:
+        came = True
+    return came
 
 
 def _channels() -> list[_Channel]:

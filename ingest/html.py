@@ -25,6 +25,7 @@ MAX_CANDIDATES = 3  # articles on a page; a thread has one a post, and all are w
 UNENDED = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<![", "]>"))
 MAX_UNENDED = 16
 _WORD = re.compile(r"[a-z]+")
+_TAG = re.compile(r"<[A-Za-z/!?]")  # how one begins
 
 
 def read_html(text: str, words: WordLists) -> Document:
@@ -45,7 +46,11 @@ def read_html(text: str, words: WordLists) -> Document:
     article = _article(root, words)
     lines = tidy("\n".join(html_lines(article)))
     if not any(line.strip() for line in lines):
-        raise InputError("holds no text besides menus", todo="save the page after it has loaded")
+        raise InputError(
+            "holds no text besides menus",
+            todo="save the page after it has loaded",
+            reason="no_text",
+        )
     if not author or not date:
         lines, said_by, said_on = _take_bylines(lines, words)
         author, date = author or said_by, date or said_on
@@ -53,7 +58,7 @@ def read_html(text: str, words: WordLists) -> Document:
 
 
 def _ended(text: str) -> str:
-    """`text` without a tag that its end cuts off.
+    """`text` without a tag that its end cuts off; what else begins like one there is text.
 
     The parser looks for the end of each thing it finds open to the last character: many of them
     would take it the square of the page's length.
@@ -66,9 +71,13 @@ def _ended(text: str) -> str:
             raise InputError(
                 f"has more than {MAX_UNENDED} {begin} without {end}",
                 todo="save the page again, or as text",
+                reason="unended",
+                values={"count": str(MAX_UNENDED), "begin": begin, "end": end},
             )
-    cut = text.find("<", text.rfind(">") + 1)
-    return text if cut < 0 else text[:cut]
+    last = text.rfind(">") + 1
+    # A log in a page says "loss <nan": only in the last line may it be a tag.
+    cut = _TAG.search(text, max(last, text.rfind("\n") + 1))
+    return text[:last] + text[last : cut.start() if cut else None].replace("<", "&lt;")
 
 
 def _check_depth(soup: BeautifulSoup) -> None:
@@ -77,7 +86,9 @@ def _check_depth(soup: BeautifulSoup) -> None:
         if isinstance(node, Tag):
             depth = depths[id(node.parent)] + 1
             if depth > MAX_DEPTH:
-                raise InputError("is nested too deep", todo="save the page again, or as text")
+                raise InputError(
+                    "is nested too deep", todo="save the page again, or as text", reason="too_deep"
+                )
             depths[id(node)] = depth
 
 

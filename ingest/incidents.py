@@ -6,8 +6,9 @@ from ingest.phrases import Phrases
 from ingest.tags import tags_of
 from ingest.types import Part
 from ingest.wordlists import WordLists
-from ingest.writeups import entry_id, sections_of, signature_of, with_chunks
+from ingest.writeups import entry_id, sections_of, shortened, signature_of, with_chunks
 from kb.errors import InputError
+from kb.logs.excerpt import LINE_CHARS
 from kb.text import detect_language
 from kb.types import Bilingual, Entry, LogReading
 
@@ -24,7 +25,9 @@ def incident_entry(
     """
     if not any(event.kind in _TELLING for event in reading.events):
         raise InputError(
-            "tells of no timeout and no error", todo="import the log of the rank that failed"
+            "tells of no timeout and no error",
+            todo="import the log of the rank that failed",
+            reason="no_trouble",
         )
     title = _title(reading, name, phrases)
     text = f"{reading.description}\n{reading.excerpt}"
@@ -32,7 +35,7 @@ def incident_entry(
         Part(role="symptoms", title=heading, lines=tuple(lines))
         for heading, lines in (
             ("", reading.description.splitlines()),
-            (phrases.log.en, ["```", *reading.excerpt.splitlines(), "```"]),
+            (phrases.log.en, ["```", *_log(reading), "```"]),
         )
         if any(line.strip(" `") for line in lines)
     ]
@@ -56,6 +59,11 @@ def incident_entry(
         resolved=False,
     )
     return with_chunks(entry)
+
+
+def _log(reading: LogReading) -> list[str]:
+    """The lines of the excerpt; it cuts long ones anywhere, which is told by their length."""
+    return [shortened(line, LINE_CHARS - 1) for line in reading.excerpt.splitlines()]
 
 
 def _title(reading: LogReading, name: str, phrases: Phrases) -> Bilingual:

@@ -51,8 +51,12 @@ def _meta(front: str) -> dict[str, Any]:
     try:
         found = yaml.safe_load(front)
     except yaml.YAMLError as error:
+        why = str(error).splitlines()[0]
         raise InputError(
-            f"the front matter is not YAML: {str(error).splitlines()[0]}", todo="correct it"
+            f"the front matter is not YAML: {why}",
+            todo="correct it",
+            reason="front_matter",
+            values={"why": why},
         ) from error
     return found if isinstance(found, dict) else {}
 

@@ -16,7 +16,6 @@ import structlog
 
 from ingest.cleaning import drop_furniture, read_head, tidy
 from ingest.duplicates import NearDuplicates
-from ingest.html import read_html
 from ingest.incidents import incident_entry
 from ingest.markdown import name_title, read_markdown
 from ingest.phrases import Phrases, load_phrases
@@ -36,6 +35,7 @@ from ingest.types import (
     Report,
     Sink,
     SourceKind,
+    refusal,
 )
 from ingest.wordlists import WordLists, word_lists
 from ingest.writeups import writeup_entry
@@ -146,20 +146,25 @@ class Ingestor:
         try:
             yield from self._entries(source, run)
         except KBError as error:
-            run.refused.append(Refusal(str(source.path), _reason(error, source.path)))
+            run.refused.append(refusal(str(source.path), error, source.path))
         except Exception as error:  # one document must not end the run
             log.exception("ingest_failed", path=str(source.path))
+            why = f"{type(error).__name__}: {error}"
             run.refused.append(
-                Refusal(str(source.path), f"could not be imported: {type(error).__name__}: {error}")
+                Refusal(
+                    str(source.path), f"could not be imported: {why}", "not_imported", {"why": why}
+                )
             )
 
     def _take(self, entry: Entry, source: Source, run: _Run) -> None:
         where = run.entries.get(entry.id)
         if where is not None:
-            run.notes.append(Refusal(str(source.path), f"has the same content as {where}"))
+            what = f"has the same content as {where}"
+            run.notes.append(Refusal(str(source.path), what, "same", {"other": where}))
             return
         if entry.source_key in run.keys:
-            run.notes.append(Refusal(str(source.path), f"holds {entry.source_key} twice"))
+            what = f"holds {entry.source_key} twice"
+            run.notes.append(Refusal(str(source.path), what, "twice", {"key": entry.source_key}))
             return
         run.entries[entry.id] = str(source.path)
         run.keys.add(entry.source_key)
@@ -210,13 +215,13 @@ class Ingestor:
     def _thread_entries(self, source: Source, kind: SourceKind, run: _Run) -> Iterator[Entry]:
         for record in self._records(source, kind):
             place = f"{source.path}:{record.line}" if kind == "jsonl" else str(source.path)
-            if record.fault:
-                run.refused.append(Refusal(place, record.fault))
+            if record.fault is not None:
+                run.refused.append(refusal(place, record.fault, source.path))
                 continue
             try:
                 yield self._threads.entry(record, key=source.key)
             except KBError as error:
-                run.refused.append(Refusal(place, str(error)))
+                run.refused.append(refusal(place, error, source.path))
 
     def _records(self, source: Source, kind: SourceKind) -> Iterator[Record]:
         if kind == "jsonl":
@@ -226,7 +231,8 @@ class Ingestor:
     def _writeup(self, source: Source, kind: SourceKind, run: _Run) -> Entry:
         text, encoding = read_page(source.path)
         if encoding:
-            run.notes.append(Refusal(str(source.path), f"read as {encoding}"))
+            what = f"read as {encoding}"
+            run.notes.append(Refusal(str(source.path), what, "encoding", {"encoding": encoding}))
         document = self._document(text, kind, source.path)
         entry = writeup_entry(
             document,
@@ -252,6 +258,8 @@ class Ingestor:
         """A page as a cleaned, redacted document."""
         words = self._words
         if kind == "html":
+            from ingest.html import read_html  # six megabytes a server may never need
+
             document = read_html(text, words)
         elif kind == "markdown":
             document = read_markdown(text, words)
@@ -274,11 +282,6 @@ class Ingestor:
             url=self._redact(document.url)[0],
             lines=tuple(self._redact("\n".join(body))[0].split("\n")),
         )
-
-
-def _reason(error: KBError, path: Path) -> str:
-    """What is wrong, without the file's name in front: the report names it."""
-    return str(error).removeprefix(str(path)).removeprefix(path.name).lstrip(": ")
 
 
 def ingestor_for(service: Service) -> Ingestor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from ingest.types import Outcome, Progress
@@ -10,32 +11,34 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+Say = Callable[..., str]  # a label by its name, filled with values
 PLAIN_EVERY = 100  # sources between two plain lines; the refused ones are listed at the end
 
 
 class PlainProgress:
     """A line at the start, every `PLAIN_EVERY` sources and at the end."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, say: Say) -> None:
         self._stream = stream
+        self._say = say
         self._total = 0
         self._done = 0
 
     def start(self, total: int) -> None:
         """Say how much there is."""
         self._total = total
-        self._write(f"reading {total} {'file' if total == 1 else 'files'}")
+        self._write(self._say("import.reading", total=total))
 
     def advance(self, name: str, outcome: Outcome) -> None:
         """Count one, say so now and then."""
         del name, outcome
         self._done += 1
         if self._done % PLAIN_EVERY == 0 and self._done < self._total:
-            self._write(f"{self._done} of {self._total}")
+            self.finish()
 
     def finish(self) -> None:
         """Say how far it came."""
-        self._write(f"{self._done} of {self._total} read")
+        self._write(self._say("import.read", done=self._done, total=self._total))
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
@@ -91,6 +94,6 @@ class NoProgress:
         """Nothing."""
 
 
-def progress_for(stream: TextIO) -> Progress:
-    """The bar where `stream` is a terminal, plain lines elsewhere."""
-    return BarProgress(stream) if stream.isatty() else PlainProgress(stream)
+def progress_for(stream: TextIO, say: Say) -> Progress:
+    """The bar where `stream` is a terminal, plain lines, by labels `import.*`, elsewhere."""
+    return BarProgress(stream) if stream.isatty() else PlainProgress(stream, say)

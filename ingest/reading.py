@@ -40,7 +40,9 @@ def read_page(path: Path) -> tuple[str, str]:
     """
     text, encoding = _to_text(_joined(_chunks(path), MAX_PAGE_BYTES, whole=True))
     if not text.strip("\ufeff \t\r\n\0"):
-        raise InputError("holds nothing but white space", todo="save the page again")
+        raise InputError(
+            "holds nothing but white space", todo="save the page again", reason="no_text"
+        )
     lines = text.splitlines()
     if any(len(line) > MAX_LINE for line in lines):
         text = "\n".join(line[:MAX_LINE] for line in lines)
@@ -69,7 +71,18 @@ def file_digest(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", todo="check its rights") from error
+        raise unreadable(error) from error
+
+
+def unreadable(error: OSError) -> InputError:
+    """That the system does not let a file be read; the report names the file."""
+    why = error.strerror or ""
+    return InputError(
+        f"cannot be read: {why}",
+        todo="check the path and its rights",
+        reason="unreadable",
+        values={"why": why},
+    )
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -86,7 +99,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
                 yield from chain([head], iter(lambda: stream.read(MIB), b""))
                 return
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", todo="check its rights") from error
+        raise unreadable(error) from error
     yield from (bytes(chunk) for chunk in from_path(path).chunks())
 
 
@@ -101,6 +114,8 @@ def _joined(chunks: Iterator[bytes], limit: int, *, whole: bool) -> bytes:
                 raise InputError(
                     f"is larger than {limit // MIB} MiB, too much for a page or write-up",
                     todo="name it .log if it is one",
+                    reason="large_page",
+                    values={"size": str(limit // MIB)},
                 )
             break
     return b"".join(parts)[:limit]
@@ -136,5 +151,7 @@ def _guessed(data: bytes) -> str:
 
     best = charset_normalizer.from_bytes(data).best()
     if best is None:
-        raise InputError("is binary, or in an unknown encoding", todo="save it as UTF-8 text")
+        raise InputError(
+            "is binary, or in an unknown encoding", todo="save it as UTF-8 text", reason="encoding"
+        )
     return best.encoding

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.reading import HEAD_BYTES, head_text
+from ingest.reading import HEAD_BYTES, head_text, unreadable
 from ingest.sections import role_of
-from ingest.types import Refusal, SourceKind
+from ingest.types import Refusal, SourceKind, refusal
 from ingest.wordlists import WordLists
 from kb.errors import InputError
 
@@ -64,17 +64,23 @@ def find_sources(paths: Sequence[Path]) -> Found:
     for path in paths:
         for item in _walk(path, refused):
             if item != path and item.stem.lower() == "readme":
-                skipped.append(Refusal(str(item), "describes its folder; name it to import it"))
+                what = "describes its folder; name it to import it"
+                skipped.append(Refusal(str(item), what, "readme"))
                 continue
             try:
                 _check_file(item)
             except InputError as error:
-                refused.append(Refusal(str(item), str(error)))
+                refused.append(refusal(str(item), error, item))
                 continue
             key = str(item.resolve())
             sources.setdefault(key, Source(path=item, key=key))
             if len(sources) > MAX_FILES:
-                raise InputError(f"more than {MAX_FILES} files", todo="name a smaller folder")
+                raise InputError(
+                    f"more than {MAX_FILES} files",
+                    todo="name a smaller folder",
+                    reason="many_sources",
+                    values={"count": f"{MAX_FILES:,}"},
+                )
     return Found(sources=tuple(sources.values()), refused=tuple(refused), skipped=tuple(skipped))
 
 
@@ -85,7 +91,9 @@ def _walk(path: Path, refused: list[Refusal]) -> Iterator[Path]:
         return
 
     def failed(error: OSError) -> None:
-        refused.append(Refusal(str(error.filename), f"cannot be listed: {error.strerror}"))
+        why = error.strerror or ""
+        what = f"cannot be listed: {why}"
+        refused.append(Refusal(str(error.filename), what, "unreadable", {"why": why}))
 
     seen: set[tuple[int, int]] = set()
     for folder, names, files in os.walk(path, followlinks=True, onerror=failed):
@@ -104,14 +112,20 @@ def _check_file(path: Path) -> None:
     try:
         state = path.stat()
     except FileNotFoundError as error:
-        what = "is a link to a file that is gone" if path.is_symlink() else "does not exist"
-        raise InputError(what, todo="check the path") from error
+        link = path.is_symlink()
+        what = "is a link to a file that is gone" if link else "does not exist"
+        reason = "dead_link" if link else "missing"
+        raise InputError(what, todo="check the path", reason=reason) from error
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", todo="check the path") from error
+        raise unreadable(error) from error
     if not stat.S_ISREG(state.st_mode):
-        raise InputError("is not a file (a pipe, socket or device)", todo="copy it to a file")
+        raise InputError(
+            "is not a file (a pipe, socket or device)",
+            todo="copy it to a file",
+            reason="special_file",
+        )
     if not state.st_size:
-        raise InputError("is empty (0 bytes)", todo="save it again")
+        raise InputError("is empty (0 bytes)", todo="save it again", reason="no_text")
 
 
 def kind_of(path: Path, words: WordLists) -> SourceKind:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ingest.cleaning import drop_furniture, iso_date, tidy, web_address
 from ingest.phrases import Phrases
-from ingest.reading import MIB, clean_text
+from ingest.reading import MIB, clean_text, unreadable
 from ingest.sections import split_parts
 from ingest.tags import project_of
 from ingest.types import Document, LogReader, Part, Redact
@@ -33,7 +33,7 @@ class Record:
     line: int
     value: Mapping[str, Any]
     digest: str
-    fault: str = ""
+    fault: InputError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,7 @@ class ThreadReader:
         raise InputError(
             "is no thread: neither title and body nor query_text and cause",
             todo="save issues with `gh issue view N --json title,body,comments,url`",
+            reason="no_thread",
         )
 
     def _labelled(self, value: Mapping[str, Any], record: Record, key: str) -> Entry:
@@ -125,7 +126,11 @@ class ThreadReader:
                 role = "fixes" if self._tells_fix(lines) else "other"
                 parts.append(Part(role=role, title=title, lines=tuple(lines)))
         if not parts:
-            raise InputError("is a thread without text", todo="save it with body and comments")
+            raise InputError(
+                "is a thread without text",
+                todo="save it with body and comments",
+                reason="empty_thread",
+            )
         document = Document(
             title=_text(value, "title"),
             lines=(),
@@ -181,29 +186,37 @@ def read_jsonl(path: Path) -> Iterator[Record]:
                 if len(line) > MAX_RECORD_BYTES:
                     while line and not line.endswith(b"\n"):
                         line = stream.readline(MAX_RECORD_BYTES)
-                    yield Record(
-                        line=number,
-                        value={},
-                        digest="",
-                        fault=f"the line is longer than {MAX_RECORD_BYTES // MIB} MiB",
+                    size = str(MAX_RECORD_BYTES // MIB)
+                    fault = InputError(
+                        f"the line is longer than {size} MiB",
+                        todo="save fewer comments of it",
+                        reason="long_line",
+                        values={"size": size},
                     )
+                    yield Record(line=number, value={}, digest="", fault=fault)
                 elif line.strip(b"\xef\xbb\xbf \t\r\n"):
                     yield _line_record(line, number)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", todo="check its rights") from error
+        raise unreadable(error) from error
 
 
 def _line_record(line: bytes, number: int) -> Record:
     try:
         value = _parsed(line.decode("utf-8-sig", "replace"), f"line {number}")
     except InputError as error:
-        return Record(line=number, value={}, digest="", fault=error.what)
+        return Record(line=number, value={}, digest="", fault=error)
     return _record(value, number, hashlib.sha256(line.strip()).hexdigest())
 
 
 def _record(value: object, number: int, digest: str) -> Record:
     if not isinstance(value, dict):
-        fault = f"a JSON object is wanted, here is {type(value).__name__}"
+        kind = type(value).__name__
+        fault = InputError(
+            f"a JSON object is wanted, here is {kind}",
+            todo="save the thread again",
+            reason="no_object",
+            values={"kind": kind},
+        )
         return Record(line=number, value={}, digest="", fault=fault)
     return Record(line=number, value=cast("dict[str, Any]", value), digest=digest)
 
@@ -212,9 +225,16 @@ def _parsed(text: str, name: str) -> object:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise InputError(f"{name} is nested too deep", todo="save the thread again") from error
+        raise InputError(
+            f"{name} is nested too deep", todo="save the thread again", reason="too_deep"
+        ) from error
     except ValueError as error:
-        raise InputError(f"{name} is not JSON: {error}", todo="save the thread again") from error
+        raise InputError(
+            f"{name} is not JSON: {error}",
+            todo="save the thread again",
+            reason="no_json",
+            values={"why": str(error)},
+        ) from error
 
 
 def _redacted(value: Any, redact: Redact, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from kb.errors import KBError
 from kb.types import Entry, LogReading
 
 SourceKind = Literal["page", "html", "markdown", "case", "json", "jsonl", "log"]
@@ -48,11 +49,31 @@ class Item:
     code: tuple[str, ...] = ()
 
 
-class Refusal(NamedTuple):
-    """A source that was not imported, and why, in words for the person."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A source that was not imported and why, or what was done to one.
+
+    Attributes:
+        path: where it stands.
+        reason: why, in words for the person; the next step too.
+        code: names its labels in other languages: the error's `reason` (`kb.errors.KBError`), or
+            the end of `note.<code>`; empty where there are none.
+        values: what the labels are filled with.
+    """
 
     path: str
     reason: str
+    code: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(place: str, error: KBError, path: Path) -> Refusal:
+    """That an error kept `path` out; its name in front is left out, for the report has it."""
+    reason = str(error).removeprefix(str(path)).removeprefix(path.name).lstrip(": ")
+    if error.reason == error.usual_reason:  # tells nothing of this file in other languages
+        return Refusal(place, reason, "not_taken", {"why": reason})
+    values = {key: value for key, value in error.values.items() if key != "name"}
+    return Refusal(place, reason, error.reason, values)
 
 
 class NearDuplicate(NamedTuple):

@@ -61,6 +61,7 @@ def writeup_entry(
         raise InputError(
             f"holds {len(''.join(text.split()))} characters besides the site's own text",
             todo="save the page after it has loaded",
+            reason="no_text",
         )
     return document_entry(
         document, parts, kind="writeup", key=key, digest=digest, words=words, reader=reader
@@ -146,8 +147,16 @@ def signature_of(reading: LogReading | None) -> tuple[str, ...]:
     for kind in ("root", "timeout"):
         for event in reading.events:
             if event.kind == kind:
-                lines.setdefault(event.event, event.text.strip()[:MAX_SIGNATURE_LINE])
+                lines.setdefault(event.event, shortened(event.text.strip(), MAX_SIGNATURE_LINE))
     return tuple(dict.fromkeys(lines.values()))[:MAX_SIGNATURE]
+
+
+def shortened(line: str, most: int) -> str:
+    """At most so many characters of a line; where some are left out, it ends between words."""
+    if len(line) <= most:
+        return line
+    head = line[: most - 1]
+    return f"{head.rpartition(' ')[0] or head}…"
 
 
 def claimed_causes(

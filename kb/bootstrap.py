@@ -15,6 +15,7 @@ from kb.diagnose.model import load_weights
 from kb.embed import load_embedder
 from kb.embed.base import Embedder
 from kb.errors import StoreError
+from kb.home import make_home
 from kb.index.live import SearchIndex
 from kb.index.manifest import fingerprint
 from kb.knowledge import Knowledge, load_knowledge
@@ -153,8 +154,7 @@ def _write_stamp(path: Path, stamp: Stamp) -> None:
 
 def _make_home(home: Path) -> None:
     try:
-        # Others' logs lie in it. A folder made beforehand keeps its rights: a group may share one.
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_home(home)
         (home / "cache").mkdir(exist_ok=True)
     except OSError as error:
         raise StoreError(

@@ -12,9 +12,10 @@ class KBError(Exception):
         what: what was wrong, naming the value.
         todo: the next step for the person.
         reason: names the labels that say both in the person's language, `error.<reason>` and
-            `todo.<reason>` of data/labels; empty where nobody has written any.
-        values: what those labels' braces are filled with. `name` is a file's own name, without
-            the folder it lies in here, and empty where the input has none.
+            `todo.<reason>` of data/labels; that of its class where it has none of its own, empty
+            where nobody has written any.
+        values: what those labels' braces are filled with, beside `what` and `todo`. `name` is a
+            file's own name, without the folder it lies in here, and empty where the input has none.
         code: stable identifier, used as the problem type of the HTTP API.
         http_status: status code the API answers with.
         exit_code: exit code of the command line (1 failure, 2 usage).
@@ -23,6 +24,7 @@ class KBError(Exception):
     code = "failure"
     http_status = 500
     exit_code = 1
+    usual_reason = ""  # says the kind of failure around its own words
 
     def __init__(
         self,
@@ -35,7 +37,7 @@ class KBError(Exception):
         super().__init__(what)
         self.what = what
         self.todo = todo
-        self.reason = reason
+        self.reason = reason or self.usual_reason
         self.values = dict(values or {})
 
     def __str__(self) -> str:
@@ -70,24 +72,28 @@ class SettingsError(KBError):
 
     code = "bad-setting"
     exit_code = 2
+    usual_reason = "setting"
 
 
 class DataError(KBError):
     """A file of data/ does not follow its schema."""
 
     code = "bad-data"
+    usual_reason = "data"
 
 
 class StoreError(KBError):
     """The database cannot be opened, read or written."""
 
     code = "store"
+    usual_reason = "store"
 
 
 class SearchIndexError(KBError):
     """The search index is missing, damaged or was built by something else."""
 
     code = "index"
+    usual_reason = "index"
 
 
 class MissingExtraError(KBError):
@@ -95,3 +101,4 @@ class MissingExtraError(KBError):
 
     code = "missing-extra"
     exit_code = 2
+    usual_reason = "extra"

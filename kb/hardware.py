@@ -8,14 +8,17 @@ from functools import cache
 from kb.knowledge import read_yaml
 from kb.settings import shipped_data
 
+MAX_NAME = 64  # characters; no card has a longer name, and the patterns below cost its square
 _MAKER = re.compile(r"^(?:nvidia|geforce|tesla|(?:amd[\s_-]+)?instinct|huawei)[\s_-]+")
-_FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|nvl|\d+ ?gi?b?)(?=$|[\s_-])")
+_FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|oam|nvl\d*|hbm\d\w*|\d+ ?gi?b?)(?=$|[\s_-])")
 _JOINTS = re.compile(r"[\s_-]+")
 
 
 def hardware_id(name: str) -> str:
-    """The tag `name` stands for; an unknown name in lower case with dashes."""
+    """The tag `name` stands for; an unknown name in lower case with dashes, a long one as it is."""
     plain = name.strip().lower()
+    if len(plain) > MAX_NAME:
+        return plain
     while (shorter := _MAKER.sub("", _FORM.sub("", plain))) != plain:
         plain = shorter
     return _ids().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)

@@ -104,13 +104,18 @@ def kept(service: Service, diagnosis_id: str) -> Kept:
         found = msgspec.json.decode(record.body, type=Kept)
     except msgspec.DecodeError as error:
         raise StoreError(
-            f"diagnosis {diagnosis_id} cannot be read: {error}", todo="diagnose the log again"
+            f"diagnosis {diagnosis_id} cannot be read: {error}",
+            todo="diagnose the log again",
+            reason="diagnosis_unreadable",
+            values={"id": diagnosis_id, "why": str(error)},
         ) from error
     if found.format != KEPT_FORMAT:
         raise NotFoundError(
             f"diagnosis {diagnosis_id} is of format {found.format}, this program reads "
             f"{KEPT_FORMAT}",
             todo="diagnose the log again",
+            reason="diagnosis_format",
+            values={"id": diagnosis_id, "format": str(found.format)},
         )
     return found
 
@@ -122,4 +127,9 @@ def drop(service: Service, diagnosis_id: str) -> None:
         NotFoundError: there is none.
     """
     if not service.store.records.delete_diagnosis(diagnosis_id):
-        raise NotFoundError(f"there is no diagnosis {diagnosis_id!r}", todo="check the link")
+        raise NotFoundError(
+            f"there is no diagnosis {diagnosis_id!r}",
+            todo="check the link",
+            reason="no_diagnosis",
+            values={"id": diagnosis_id},
+        )

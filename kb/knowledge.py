@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kb.errors import DataError
+from kb.home import make_home
 from kb.schema import unknown_fields
 from kb.types import Advice, Bilingual, Cause, Entry, FactMeaning, Given, Pattern
 
@@ -125,7 +126,8 @@ def load_knowledge(data: Path, *, cache: Path | None = None) -> Knowledge:
 def _keep(kept: Path, knowledge: Knowledge) -> None:
     aside = kept.with_name(f"{kept.name}.{os.getpid()}")
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
+        make_home(kept.parent.parent)
+        kept.parent.mkdir(exist_ok=True)
         aside.write_bytes(msgspec.json.encode(knowledge))
         aside.replace(kept)
     except OSError:

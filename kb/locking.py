@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kb.errors import StoreError
@@ -17,13 +17,13 @@ def locked(path: Path) -> Iterator[None]:
     The file stays; the system gives the lock back when the process dies.
 
     Raises:
-        StoreError: the file cannot be made.
+        StoreError: the file cannot be made or locked.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", todo="make the folder writable") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with ExitStack() as opened:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(opened.enter_context(path.open("a")), fcntl.LOCK_EX)
+        except OSError as error:
+            todo = "make the folder writable, on a file system that has locks"
+            raise StoreError(f"{path}: {error.strerror}", todo=todo) from error
         yield

@@ -96,16 +96,25 @@ def _convert(name: str, text: str) -> object:
             raise SettingsError(
                 f"{key}={text!r} is not a whole number",
                 todo=f"set {key} to a number from {low} to {high}, or unset it",
+                reason="setting_number",
+                values={"key": key, "text": text, "low": str(low), "high": str(high)},
             ) from None
         if not low <= number <= high:
             raise SettingsError(
                 f"{key}={text!r} is out of range",
                 todo=f"set {key} to a number from {low} to {high}, or unset it",
+                reason="setting_range",
+                values={"key": key, "text": text, "low": str(low), "high": str(high)},
             )
         return number
     if name in _CHOICES and text not in _CHOICES[name]:
         allowed = ", ".join(choice or "(empty)" for choice in _CHOICES[name])
-        raise SettingsError(f"{key}={text!r} is not known", todo=f"use one of: {allowed}")
+        raise SettingsError(
+            f"{key}={text!r} is not known",
+            todo=f"use one of: {allowed}",
+            reason="setting_choice",
+            values={"key": key, "text": text, "allowed": allowed},
+        )
     if name in ("home", "data"):
         return Path(text).expanduser()
     return text
@@ -130,7 +139,12 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "see the settings in the README"
-            raise SettingsError(f"{key} is not a setting", todo=hint)
+            raise SettingsError(
+                f"{key} is not a setting",
+                todo=hint,
+                reason="no_setting_near" if near else "no_setting",
+                values={"key": key, "near": "".join(near)},
+            )
         if environ[key] or name == "lang":
             values[name] = _convert(name, environ[key])
     return Settings(**values)  # type: ignore[arg-type]

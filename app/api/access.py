@@ -24,6 +24,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 
 from app.api.problems import HttpError, retry_after
 from kb.errors import InputError, NotFoundError, SettingsError, StoreError
+from kb.home import make_home
 from kb.settings import Settings
 
 Role = Literal["read", "write", "admin"]
@@ -72,19 +73,25 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         return ()
     except (OSError, msgspec.DecodeError) as error:
         raise StoreError(
-            f"{path}: {error}", todo=f"remove the file and make new keys: {ADD}"
+            f"{path}: {error}",
+            todo=f"remove the file and make new keys: {ADD}",
+            reason="keys_unreadable",
+            values={"path": str(path), "why": str(error), "add": ADD},
         ) from error
     if content.format != KEYS_FORMAT:
+        why = f"has format {content.format}, this program reads {KEYS_FORMAT}"
         raise StoreError(
-            f"{path} has format {content.format}, this program reads {KEYS_FORMAT}",
+            f"{path} {why}",
             todo=f"remove the file and make new keys: {ADD}",
+            reason="keys_unreadable",
+            values={"path": str(path), "why": why, "add": ADD},
         )
     return content.keys
 
 
 def _write_keys(path: Path, keys: Sequence[Key]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_home(path.parent)
         aside = path.with_name(f"{path.name}.{os.getpid()}")
         aside.touch(mode=0o600)
         aside.write_bytes(msgspec.json.encode(KeyFile(keys=tuple(keys))))
@@ -101,7 +108,12 @@ def add_key(path: Path, name: str, role: Role, per_minute: int = DEFAULT_PER_MIN
     """
     keys = read_keys(path)
     if any(key.name == name for key in keys):
-        raise InputError(f"there is a key called {name!r}", todo="remove it first, or rename")
+        raise InputError(
+            f"there is a key called {name!r}",
+            todo="remove it first, or rename",
+            reason="key_exists",
+            values={"key": name},
+        )
     text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
     new = Key(name=name, role=role, digest=_digest(text), per_minute=per_minute)
     _write_keys(path, (*keys, new))
@@ -117,7 +129,12 @@ def remove_key(path: Path, name: str) -> None:
     keys = read_keys(path)
     kept = [key for key in keys if key.name != name]
     if len(kept) == len(keys):
-        raise NotFoundError(f"no key is called {name!r}", todo="see: timeout-kb keys list")
+        raise NotFoundError(
+            f"no key is called {name!r}",
+            todo="see: timeout-kb keys list",
+            reason="key_unknown",
+            values={"key": name},
+        )
     _write_keys(path, kept)
 
 
@@ -137,6 +154,8 @@ def check_exposure(settings: Settings) -> None:
     raise SettingsError(
         f"host {settings.host} would let everyone in: there are no keys",
         todo=f"make one ({ADD}), or serve this machine only (127.0.0.1)",
+        reason="exposed",
+        values={"host": settings.host, "add": ADD},
     )
 
 
@@ -202,6 +221,8 @@ class Guard:
                 "this server wants a key" if not text else "the key is not known",
                 todo="send it as 'Authorization: Bearer KEY'; an administrator makes one with: "
                 + ADD,
+                reason="wrong_key" if text else "no_key",
+                values={"add": ADD},
                 headers={"WWW-Authenticate": "Bearer"},
             )
         if ROLES.index(key.role) < ROLES.index(role):
@@ -210,6 +231,8 @@ class Guard:
                 "not-allowed",
                 f"key {key.name!r} has the role {key.role}, this needs {role}",
                 todo=f"use a key with the role {role}",
+                reason="not_allowed",
+                values={"key": key.name, "has": key.role, "needs": role},
             )
         self._take(key)
 
@@ -240,6 +263,12 @@ class Guard:
                 f"key {key.name!r} may make {key.per_minute} requests a minute"
                 + (f", shared out among {self.workers} processes" if self.workers > 1 else ""),
                 todo="wait as Retry-After says",
+                reason="too_many_requests" if self.workers == 1 else "too_many_shared",
+                values={
+                    "key": key.name,
+                    "count": str(key.per_minute),
+                    "workers": str(self.workers),
+                },
                 headers=retry_after((1 - bucket.left) / per_s),
             )
         bucket.left -= 1

@@ -96,5 +96,5 @@ def answer_response(
 
         from app.terminal import render_text
 
-        text = click.unstyle(render_text(view, words, width=TEXT_WIDTH))
+        text = click.unstyle(render_text(view, words, width=TEXT_WIDTH, more="word.more_markdown"))
     return Response(text, media_type=form, headers=headers)

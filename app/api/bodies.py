@@ -14,17 +14,13 @@ from starlette.datastructures import FormData
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from app.api.problems import HttpError
+from app.api.problems import SEE, HttpError
+from kb.types import Language
 
 IDLE_S = 30.0  # a sender silent for longer is gone
 STREAM_S = 900.0  # for all of a body: a gigabyte over ten megabits a second, no archive without end
 PIECE_BYTES = 256 * 1024  # handed to the worker at once; smaller ones cost a thread switch each
 MAX_FILES = 2048  # parts of one upload: a large job's logs and dumps, one file a rank
-
-AS_IT_IS = (
-    "send the log itself as application/octet-stream (curl -T job.log ...): raw bodies have no "
-    "limit; or raise TIMEOUT_KB_MAX_BODY"
-)
 
 T = TypeVar("T")
 
@@ -40,9 +36,10 @@ def declared_length(request: Request) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def too_large(limit: int, todo: str = AS_IT_IS) -> HttpError:
-    """The error for a body above `limit` bytes."""
-    return HttpError(413, "too-large", f"the body is larger than {limit} bytes", todo=todo)
+def too_large(limit: int, reason: str = "body_too_large") -> HttpError:
+    """The error for a body above `limit` bytes; what to do instead stands under its reason."""
+    what = f"the body is larger than {limit} bytes"
+    return HttpError(413, "too-large", what, reason=reason, values={"limit": f"{limit:,}"})
 
 
 def _too_slow() -> HttpError:
@@ -51,20 +48,22 @@ def _too_slow() -> HttpError:
         "too-slow",
         f"nothing arrived for {IDLE_S:.0f} seconds, or not all of it within {STREAM_S:.0f}",
         todo="send the body without long pauses, compressed where the line is slow",
+        reason="too_slow",
+        values={"idle": f"{IDLE_S:.0f}", "whole": f"{STREAM_S:.0f}"},
     )
 
 
-def limited(request: Request, limit: int, todo: str = AS_IT_IS) -> Request:
+def limited(request: Request, limit: int, reason: str = "body_too_large") -> Request:
     """The same request, whose body raises when it exceeds `limit` bytes or stops coming.
 
-    `todo` says what to do with a larger one.
+    `reason` is that of the error for a larger one.
 
     Raises:
         HttpError: 413 at once where Content-Length says so.
     """
     length = declared_length(request)
     if length is not None and length > limit:
-        raise too_large(limit, todo)
+        raise too_large(limit, reason)
     received = 0
 
     async def receive() -> Message:
@@ -76,13 +75,15 @@ def limited(request: Request, limit: int, todo: str = AS_IT_IS) -> Request:
             raise _too_slow() from None
         received += len(message.get("body", b""))
         if received > limit:
-            raise too_large(limit, todo)
+            raise too_large(limit, reason)
         return message
 
     return Request(request.scope, receive)
 
 
-async def read_json(request: Request, kind: type[T], *, limit: int, todo: str = AS_IT_IS) -> T:
+async def read_json(
+    request: Request, kind: type[T], *, limit: int, too_large: str = "body_too_large"
+) -> T:
     """The JSON body as a checked `kind`.
 
     Raises:
@@ -91,7 +92,15 @@ async def read_json(request: Request, kind: type[T], *, limit: int, todo: str = 
     media = media_type(request)
     if media != "application/json":
         raise unsupported(media, ("application/json",))
-    return decoded_json(await limited(request, limit, todo).body(), kind)
+    body = decoded_json(await limited(request, limit, too_large).body(), kind)
+    speak(request, getattr(body, "lang", None))
+    return body
+
+
+def speak(request: Request, language: Language | None) -> None:
+    """Answer `request` in this language, its errors too, where its body asks for one."""
+    if language is not None:
+        request.state.lang = language
 
 
 def decoded_json(data: bytes, kind: type[T]) -> T:
@@ -103,13 +112,25 @@ def decoded_json(data: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
-        raise HttpError(
-            422, "invalid-body", str(error), todo="see /docs for what this path takes"
-        ) from error
+        raise invalid_body(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HttpError(
-            400, "broken-json", f"the body is not JSON: {error}", todo="send UTF-8 JSON"
+            400,
+            "broken-json",
+            f"the body is not JSON: {error}",
+            todo="send UTF-8 JSON",
+            reason="broken_json",
+            values={"why": str(error)},
         ) from error
+
+
+def invalid_body(
+    what: str, *, todo: str = SEE, reason: str = "invalid_body", **values: str
+) -> HttpError:
+    """The error for a body that holds something else than it should."""
+    return HttpError(
+        422, "invalid-body", what, todo=todo, reason=reason, values={"why": what, **values}
+    )
 
 
 @asynccontextmanager
@@ -133,6 +154,8 @@ def unsupported(media: str, offered: tuple[str, ...]) -> HttpError:
         "unsupported-media-type",
         f"cannot read a body of type {media[:100] or '(none)'!r}",
         todo=f"send one of: {', '.join(offered)}",
+        reason="unsupported_type" if media else "no_type",
+        values={"media": media[:100], "offered": ", ".join(offered)},
         headers={"Accept": ", ".join(offered)},
     )
 
@@ -160,7 +183,9 @@ def pieces(request: Request) -> Iterator[bytes]:
         except TimeoutError:
             raise _too_slow() from None
         except ClientDisconnect:
-            raise HttpError(400, "cut-off", "the sender went away", todo="send again") from None
+            raise HttpError(
+                400, "cut-off", "the sender went away", todo="send again", reason="cut_off"
+            ) from None
         return bytes(piece)
 
     while piece := anyio.from_thread.run(fetch):

@@ -146,7 +146,9 @@ def _prepare(parts: Parts, room: Room, body: ChatRequest, language: Language | N
     chat, begun = room.chat, None
     identifier = body.conversation
     if not (body.message.strip() or body.diagnosis):
-        raise InputError("the message is empty", todo="write a question or paste a log")
+        raise InputError(
+            "the message is empty", todo="write a question or paste a log", reason="no_message"
+        )
     if identifier:
         chat.conversation(by_link(identifier))
     if body.diagnosis:
@@ -229,6 +231,9 @@ async def forget(request: Request, identifier: str) -> Response:
     room: Room = request.app.state.room
     if not await parts.run(lambda: room.chat.forget(by_link(identifier))):
         raise NotFoundError(
-            f"there is no conversation {identifier[:100]!r}", todo="it may have expired"
+            f"there is no conversation {identifier[:100]!r}",
+            todo="it may have expired",
+            reason="no_conversation",
+            values={"id": identifier[:100]},
         )
     return Response(status_code=204)

@@ -25,6 +25,7 @@ from app.api.bodies import (
     media_type,
     pieces,
     read_json,
+    speak,
     unsupported,
 )
 from app.api.lookup import body_of
@@ -165,6 +166,7 @@ async def _short(request: Request, parts: Parts, options: Options, form: str) ->
     async def work() -> Answered:
         if media == JSON:
             item = decoded_json(body, DiagnoseRequest)
+            speak(request, item.lang)
             return await parts.run(lambda: _one(parts, item, options))
         # An archive may hold far more than its size tells: it must not hold up the others.
         return await parts.run(lambda: _read([body], parts, options), long=is_packed(body))
@@ -227,6 +229,7 @@ async def diagnose_batch(request: Request, lang: Lang = None) -> Response:
     options = Options(language=parts.language(request, lang), top=None, torch=None)
     answers = []
     for item in body.items:
+        speak(request, item.lang)
         try:
             # One thread call an item: other requests get their turn between two.
             answered = await parts.run(lambda item=item: _one(parts, item, options))  # type: ignore[misc]

@@ -12,7 +12,15 @@ from app.api.access import admin_access, write_access
 from app.api.bodies import media_type, read_form, read_json, unsupported
 from app.api.lookup import Limit, Offset
 from app.api.negotiate import JSON
-from app.api.parts import Parts, has_version, json_response, next_page, parts_of
+from app.api.parts import (
+    Parts,
+    has_version,
+    json_response,
+    known_parameters,
+    next_page,
+    parts_of,
+)
+from app.api.problems import words_of
 from app.api.uploads import FILE_SCHEMA, uploaded_files
 from app.contribute import (
     Feedback,
@@ -25,6 +33,7 @@ from app.contribute import (
     read_feedback,
     resolve,
 )
+from app.failure import why_refused
 from app.received import save
 from app.schemas import (
     AddedEntries,
@@ -39,6 +48,7 @@ from app.schemas import (
 from kb.errors import InputError
 
 if TYPE_CHECKING:
+    from app.labels import Words
     from ingest.types import Report
 
 router = APIRouter(tags=["writing"])
@@ -71,7 +81,7 @@ def _json_body(name: str) -> dict[str, object]:
     status_code=201,
     response_model=AddedEntries,
     openapi_extra=_BODY,
-    dependencies=[write_access],
+    dependencies=[write_access, known_parameters],
 )
 async def add(request: Request) -> Response:
     """Add a log, a write-up or a thread: redacted, tagged, and searchable on return."""
@@ -86,7 +96,7 @@ async def add(request: Request) -> Response:
         report = await _add_form(request, parts)
     else:
         raise unsupported(media, (JSON, "multipart/form-data"))
-    response = json_response(_added(report))
+    response = json_response(_added(report, words_of(request)))
     response.status_code = 201
     if len(report.entries) == 1:
         response.headers["Location"] = f"/v1/entries/{report.entries[0]}"
@@ -97,7 +107,11 @@ async def _add_form(request: Request, parts: Parts) -> Report:
     async with read_form(request, limit=parts.settings.max_body) as fields:
         uploads = uploaded_files(fields, "file")
         if not uploads or set(fields) != {"file"}:
-            raise InputError("the form holds no 'file'", todo="send the files as parts 'file'")
+            raise InputError(
+                "the form holds no 'file'",
+                todo="send the files as parts 'file'",
+                reason="no_file_field",
+            )
 
         def work() -> Report:
             with tempfile.TemporaryDirectory(prefix="timeout-kb-") as folder:
@@ -106,14 +120,18 @@ async def _add_form(request: Request, parts: Parts) -> Report:
         return await parts.run(work, long=True)
 
 
-def _added(report: Report) -> AddedEntries:
+def _added(report: Report, words: Words) -> AddedEntries:
     return AddedEntries(
         added=report.added,
         updated=report.updated,
         unchanged=report.unchanged,
         ids=tuple(report.entries),
         refused=tuple(
-            RefusedFile(name=Path(path).name, reason=reason) for path, reason in report.refused
+            RefusedFile(
+                name=Path(item.path).name,
+                reason=why_refused(item.reason, words, code=item.code, values=item.values),
+            )
+            for item in report.refused
         ),
         near_duplicates=tuple(report.near_duplicates),
     )
@@ -124,7 +142,7 @@ def _added(report: Report) -> AddedEntries:
     summary="Say how an incident ended",
     response_model=EntryDetail,
     openapi_extra=_json_body("ResolveRequest"),
-    dependencies=[write_access],
+    dependencies=[write_access, known_parameters],
 )
 async def resolve_entry(request: Request, identifier: str) -> Response:
     """Write down the cause and the fix; the entry counts as confirmed from now on."""
@@ -140,7 +158,7 @@ async def resolve_entry(request: Request, identifier: str) -> Response:
     summary="Delete an entry",
     status_code=204,
     response_class=Response,
-    dependencies=[admin_access],
+    dependencies=[admin_access, known_parameters],
 )
 async def delete_entry(request: Request, identifier: str) -> Response:
     """Delete an imported entry; reviewed cases cannot be deleted here."""
@@ -155,7 +173,7 @@ async def delete_entry(request: Request, identifier: str) -> Response:
     status_code=201,
     response_model=StoredFeedback,
     openapi_extra=_json_body("FeedbackRequest"),
-    dependencies=[write_access],
+    dependencies=[write_access, known_parameters],
 )
 async def give_feedback(request: Request) -> Response:
     """Keep what a person says of an answer; it is on the disk on return."""
@@ -179,7 +197,7 @@ async def give_feedback(request: Request) -> Response:
     "/v1/feedback",
     summary="Feedback so far",
     response_model=FeedbackPage,
-    dependencies=[admin_access],
+    dependencies=[admin_access, known_parameters],
 )
 async def all_feedback(request: Request, limit: Limit = 50, offset: Offset = 0) -> Response:
     """Feedback, oldest first; the header Link leads to the next page."""

@@ -109,7 +109,7 @@ def create_app(
         app.state.slack = mount(app)
     for router in (diagnose.router, kept.router, lookup.router, talking.router):
         app.include_router(router, dependencies=[read_access, known_parameters])
-    app.include_router(entries.router, dependencies=[known_parameters])
+    app.include_router(entries.router)  # each route asks for its role first
     app.include_router(health.router)
     add_problem_handlers(app)
     app.add_middleware(Observe, metrics=metrics)
@@ -137,7 +137,7 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     """Diagnose once before the first request, in the thread that will answer it.
 
     The first diagnosis of a thread compiles patterns and loads tables, the first addition imports
-    what reads pages: the caller need not wait.
+    what reads it: the caller need not wait.
     """
     from app.contribute import get_ready
 

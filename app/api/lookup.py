@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
 
 from app.api.bodies import read_json
 from app.api.negotiate import JSON
@@ -30,7 +31,8 @@ DATE = r"^([0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?)?$"
 
 router = APIRouter(tags=["knowledge"])
 
-Names = Annotated[list[str], Query(default_factory=list, description="May be given repeatedly.")]
+Name = Annotated[str, Field(max_length=200)]
+Names = Annotated[list[Name], Query(default_factory=list, description="May be given repeatedly.")]
 Date = Annotated[str, Query(pattern=DATE, description="Date, such as 2024-06-18.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
@@ -160,7 +162,10 @@ async def _entry(request: Request, identifier: str, *, kinds: tuple[str, ...] = 
     entry = await parts.run(lambda: parts.service.entry(identifier))
     if kinds and entry.kind not in kinds:
         raise NotFoundError(
-            f"{identifier!r} is a {entry.kind}, not a case", todo=f"see /v1/entries/{identifier}"
+            f"{identifier!r} is a {entry.kind}, not a case",
+            todo=f"see /v1/entries/{identifier}",
+            reason="not_a_case",
+            values={"id": identifier},
         )
     return cached(request, lambda: entry_detail(entry), tag=entry.digest)
 
@@ -190,7 +195,12 @@ async def cause(request: Request, identifier: str) -> Response:
     knowledge = parts_of(request).service.knowledge
     found = knowledge.cause_by_id.get(identifier)
     if found is None:
-        raise NotFoundError(f"no cause is called {identifier!r}", todo="see /v1/causes")
+        raise NotFoundError(
+            f"no cause is called {identifier!r}",
+            todo="see /v1/causes",
+            reason="no_cause",
+            values={"id": identifier},
+        )
     return cached(request, lambda: found, tag=knowledge.digest)
 
 
@@ -210,7 +220,7 @@ async def lint(request: Request, lang: Lang = None) -> Response:
         request,
         LintRequest,
         limit=LINT_BYTES,
-        todo="send the part that holds settings; a log goes to /v1/diagnose",
+        too_large="settings_too_large",
     )
     language = body.lang or parts.language(request, lang)
     warnings = await parts.run(

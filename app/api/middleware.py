@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import problem, respond
+from app.api.problems import HttpError, respond
 from app.observe import Metrics
 
 REQUEST_ID = "X-Request-ID"
@@ -24,15 +24,16 @@ _ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 def _unexpected(request: Request, error: Exception) -> Response:
     """The answer to a bug: nothing of the inside but its type."""
-    return respond(
-        problem(
-            request,
-            status=500,
-            code="unexpected",
-            detail=f"unexpected {type(error).__name__}",
-            todo="look up the request id in the server's log",
-        )
+    kind = type(error).__name__
+    failure = HttpError(
+        500,
+        "unexpected",
+        f"unexpected {kind}",
+        todo="look up the request id in the server's log",
+        reason="unexpected",
+        values={"kind": kind},
     )
+    return respond(request, failure)
 
 
 class Observe:

@@ -53,6 +53,8 @@ def answer_type(accept: str, offered: Sequence[str] = ANSWER_TYPES) -> str:
         "not-acceptable",
         f"cannot answer as {accept[:100]!r}",
         todo=f"accept one of: {', '.join(offered)}",
+        reason="not_acceptable",
+        values={"accept": accept[:100], "offered": ", ".join(offered)},
     )
 
 

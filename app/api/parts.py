@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import anyio
@@ -58,20 +59,28 @@ class Parts:
                 "busy",
                 f"{MAX_WAITING} requests are waiting already",
                 todo="try again in a few seconds",
+                reason="busy",
+                values={"count": str(MAX_WAITING)},
                 headers=retry_after(1),
             )
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=limiter)
-        finally:
-            if long:
-                give_back()
+        job = partial(_tidied, work) if long else work
+        return await anyio.to_thread.run_sync(job, limiter=limiter)
 
     def language(self, request: Request, asked: Language | None) -> Language | None:
-        """The language asked for, by parameter, header or setting; None leaves it to the input."""
+        """The language asked for by parameter, body, header or setting; None: the input's own."""
+        asked = asked or getattr(request.state, "lang", None)
         if asked is not None:
             return asked
         accepted = accepted_language(request.headers.get("accept-language", ""))
         return accepted or cast("Language | None", self.settings.lang or None)
+
+
+def _tidied(work: Callable[[], T]) -> T:
+    """Do `work`, then give its memory back: in its thread, while others are answered."""
+    try:
+        return work()
+    finally:
+        give_back()
 
 
 def _query_names(dependant: Dependant) -> set[str]:
@@ -89,11 +98,14 @@ async def _known_parameters(request: Request) -> None:
     taken = _query_names(request.scope["route"].dependant)
     unknown = sorted(set(request.query_params) - taken)
     if unknown:
+        names, known = ", ".join(unknown), ", ".join(sorted(taken))
         raise HttpError(
             422,
             "invalid-parameter",
-            f"unknown parameters: {', '.join(unknown)}",
-            todo=f"this path takes: {', '.join(sorted(taken))}" if taken else "leave them out",
+            f"unknown parameters: {names}",
+            todo=f"this path takes: {known}" if known else "leave them out",
+            reason="unknown_parameters" if known else "no_parameters",
+            values={"names": names, "known": known},
         )
 
 

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem JSON, every one with the next step for the caller."""
+"""Errors as RFC 9457 problem JSON in the caller's language, each with the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from starlette.exceptions import HTTPException
 
 from app.failure import told
 from app.labels import Words
-from app.quoting import plain
 from app.schemas import Problem
 from kb.errors import KBError
 
@@ -22,11 +21,8 @@ PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:timeout-kb:problem:"
 MAX_DETAIL = 500  # characters of what was wrong; more is the caller's own body read back
 
-_TODO = {
-    400: "see /docs for what this path takes",
-    404: "see /docs for the paths there are",
-    405: "see /docs for the methods this path takes",
-}
+SEE = "see /docs for what this path takes"
+_REASONS = {404: "no_path", 405: "no_method"}  # of what the framework refuses by itself
 
 
 class HttpError(KBError):
@@ -39,49 +35,53 @@ class HttpError(KBError):
         what: str,
         *,
         todo: str = "",
+        reason: str = "",
+        values: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(what, todo=todo)
+        super().__init__(what, todo=todo, reason=reason, values=values)
         self.code = code
         self.http_status = status
         self.headers = dict(headers or {})
 
 
-def problem(request: Request, *, status: int, code: str, detail: str, todo: str = "") -> Problem:
-    """The problem of this request."""
+def problem_of(request: Request, error: KBError) -> Problem:
+    """The problem an expected failure is, in the caller's language."""
+    words = words_of(request)
+    failure = told(error, words)
+    status = http.HTTPStatus(error.http_status)
+    title = f"title.{status.name.lower()}"
     return Problem(
-        type=TYPE_PREFIX + code,
-        title=http.HTTPStatus(status).phrase,
+        type=TYPE_PREFIX + error.code,
+        title=words(title) if words.has(title) else status.phrase,
         status=status,
-        detail=plain(detail)[:MAX_DETAIL],
+        detail=failure.what[:MAX_DETAIL],
         instance=request.url.path,
-        todo=plain(todo),
+        todo=failure.todo,
         request_id=request.scope.get("request_id", ""),
     )
 
 
-def problem_of(request: Request, error: KBError) -> Problem:
-    """The problem an expected failure is, in the caller's language where there are words for it."""
+def words_of(request: Request) -> Words:
+    """Those of the language asked for, by parameter, header or setting; else English."""
     parts = request.app.state.parts
     asked = request.query_params.get("lang")
     language = parts.language(request, asked if asked in ("zh", "en") else None)
-    failure = told(error, Words(parts.service.knowledge.labels, language or "en"))
-    return problem(
-        request,
-        status=error.http_status,
-        code=error.code,
-        detail=failure.what,
-        todo=failure.todo,
-    )
+    return Words(parts.service.knowledge.labels, language or "en")
 
 
-def respond(found: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem as a response."""
+def respond(request: Request, error: KBError) -> Response:
+    """An expected failure as a response."""
+    own = error.headers if isinstance(error, HttpError) else {}
     return Response(
-        msgspec.json.encode(found),
-        status_code=found.status,
+        msgspec.json.encode(problem_of(request, error)),
+        status_code=error.http_status,
         media_type=PROBLEM_JSON,
-        headers=dict(headers or {}),
+        headers={
+            "Content-Language": words_of(request).language,
+            "Vary": "Accept-Language",
+            **own,
+        },
     )
 
 
@@ -91,40 +91,36 @@ def add_problem_handlers(app: FastAPI) -> None:
     async def expected(request: Request, error: Exception) -> Response:
         if not isinstance(error, KBError):  # only registered for KBError
             raise error
-        headers = error.headers if isinstance(error, HttpError) else None
-        found = problem_of(request, error)
-        if found.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+        if error.http_status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
             structlog.get_logger("app.api").error("failure", detail=str(error), exc_info=error)
-        return respond(found, headers)
+        return respond(request, error)
 
     async def protocol(request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             raise error
-        status = error.status_code
-        code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
-        found = problem(
-            request, status=status, code=code, detail=str(error.detail), todo=_TODO.get(status, "")
-        )
+        status, detail = error.status_code, str(error.detail)
         headers = dict(error.headers or {})
         if status == http.HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = _allowed(app, request) or headers.get("Allow", "")
-        return respond(found, headers)
+        code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
+        reason = _REASONS.get(status, "bad_request")
+        values = {"method": request.method, "why": detail}
+        return respond(
+            request, HttpError(status, code, detail, reason=reason, values=values, headers=headers)
+        )
 
     async def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
             raise error
-        parts = [
+        why = "; ".join(
             f"{'.'.join(str(place) for place in item['loc'])}: {item['msg']}"
             for item in error.errors()
-        ]
-        found = problem(
-            request,
-            status=422,
-            code="invalid-parameter",
-            detail="; ".join(parts),
-            todo="see /docs for what this path takes",
         )
-        return respond(found)
+        values = {"why": why}
+        failure = HttpError(
+            422, "invalid-parameter", why, todo=SEE, reason="invalid_parameter", values=values
+        )
+        return respond(request, failure)
 
     app.add_exception_handler(KBError, expected)
     app.add_exception_handler(HTTPException, protocol)

@@ -14,9 +14,8 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.api import bodies
 from app.api.answering import Answered, Options, answer_reading
-from app.api.bodies import declared_length, read_form
+from app.api.bodies import declared_length, invalid_body, read_form, speak
 from app.api.parts import Parts
-from app.api.problems import HttpError
 from app.received import save
 from app.schemas import MAX_CAUSES, VERSION, DiagnoseRequest
 from kb.errors import InputError
@@ -24,7 +23,6 @@ from kb.logs.source import HEAD_BYTES, is_packed
 from kb.types import LogReading
 
 SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
-SEE = "see /docs for what this path takes"
 FIELDS = ("file", "dump", "text", "lang", "top", "torch")
 
 FILE_SCHEMA = {"type": "string", "format": "binary", "minLength": 1}
@@ -77,9 +75,12 @@ async def diagnose_form(request: Request, parts: Parts, options: Options) -> Ans
     async with read_form(request, limit=parts.settings.max_body) as fields:
         unknown = sorted(set(fields) - set(FIELDS))
         if unknown:
-            raise _invalid(
-                f"unknown fields: {', '.join(unknown)[:200]}",
+            names = ", ".join(unknown)[:200]
+            raise invalid_body(
+                f"unknown fields: {names}",
                 todo="name files 'file', dumps 'dump', pasted text 'text'",
+                reason="unknown_fields",
+                names=names,
             )
         options = _options(fields, options)
         texts = [value for value in fields.getlist("text") if isinstance(value, str)]
@@ -89,9 +90,14 @@ async def diagnose_form(request: Request, parts: Parts, options: Options) -> Ans
             dumps=uploaded_files(fields, "dump"),
         )
         if not (uploads.texts or uploads.logs or uploads.dumps):
-            raise InputError("the form holds no log", todo="add a 'file', 'dump' or 'text' field")
+            raise InputError(
+                "the form holds no log",
+                todo="add a 'file', 'dump' or 'text' field",
+                reason="no_log_field",
+            )
         length = declared_length(request)
         long = length is None or length > SHORT_BYTES or any(map(_packed, uploads.logs))
+        speak(request, options.language)
         return await parts.run(lambda: _diagnose(parts, uploads, options), long=long)
 
 
@@ -101,7 +107,12 @@ def _options(fields: FormData, options: Options) -> Options:
     for name in ("lang", "top", "torch"):
         values = fields.getlist(name)
         if len(values) > 1 or not all(isinstance(value, str) for value in values):
-            raise _invalid(f"field {name!r} must be one text", todo="send it once")
+            raise invalid_body(
+                f"field {name!r} must be one text",
+                todo="send it once",
+                reason="field_twice",
+                field=name,
+            )
         if values and values[0]:
             chosen[name] = str(values[0])
     if "top" in chosen:
@@ -110,7 +121,7 @@ def _options(fields: FormData, options: Options) -> Options:
         # The same check the JSON body goes through.
         checked = msgspec.convert({"text": "-", **chosen}, DiagnoseRequest)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error), todo=SEE) from error
+        raise invalid_body(str(error)) from error
     return replace(
         options,
         language=checked.lang or options.language,
@@ -121,12 +132,13 @@ def _options(fields: FormData, options: Options) -> Options:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
-        raise _invalid(f"field {name!r} must be a whole number, not {text[:50]!r}", todo=SEE)
+        raise invalid_body(
+            f"field {name!r} must be a whole number, not {text[:50]!r}",
+            reason="no_number",
+            field=name,
+            text=text[:50],
+        )
     return int(text)
-
-
-def _invalid(what: str, *, todo: str) -> HttpError:
-    return HttpError(422, "invalid-body", what, todo=todo)
 
 
 def uploaded_files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], ...]:
@@ -138,7 +150,12 @@ def uploaded_files(fields: FormData, name: str) -> tuple[tuple[str, BinaryIO], .
     found = []
     for value in fields.getlist(name):
         if not isinstance(value, UploadFile):
-            raise _invalid(f"field {name!r} is not a file", todo="send it as a file part")
+            raise invalid_body(
+                f"field {name!r} is not a file",
+                todo="send it as a file part",
+                reason="no_file",
+                field=name,
+            )
         found.append((value.filename or "", value.file))
     return tuple(found)
 

@@ -20,10 +20,12 @@ from app.commands.common import (
     language_option,
     note,
     text_width,
+    usage,
     write,
 )
 from app.quoting import plain
 from kb.chat.types import Outcome, Reply, Statement
+from kb.diagnose import wording
 from kb.errors import KBError
 from kb.text import detect_language
 from kb.types import Language
@@ -61,7 +63,8 @@ def command(
 
     Reads the logs FILEs first. On a terminal it asks for messages; from a pipe every line is one.
     A line `paste` begins a message of many lines, a line `.` ends it. After “that was it” a line
-    `keep` stores the outcome as feedback. With --format json every reply is one line of JSON.
+    `keep` stores the outcome as feedback. With --format json every message gets one line of JSON:
+    the reply, or the feedback that was stored.
     Exit code 3: the cause of the incident stays unknown.
     """
     state = context.find_object(State) or State()
@@ -71,8 +74,8 @@ def command(
         configure_logging(state.settings.log_level)  # to stderr: the answer stands alone on stdout
     with state.service() as service:
         chat = state.open_chat(service)
-        # Before anything is read or typed.
-        turns = chat.conversation(conversation).turns if conversation else ()
+        if conversation:
+            chat.conversation(conversation)  # unknown, it is told before anything is read or typed
         talk = _Talk(
             state=state,
             service=service,
@@ -80,18 +83,13 @@ def command(
             conversation=conversation,
             wanted=state.language(language),
             as_json=form == "json",
-            outcome=turns[-1].reply.outcome if turns else None,
         )
         try:
             talk.hold(files)
         finally:
             talk.leave()
     if not talk.conversation:
-        raise click.UsageError(
-            "nothing was said. Name a log file, or pipe messages in, one a line:\n"
-            "  timeout-kb chat job.log\n"
-            "  echo 'why does it hang?' | timeout-kb chat job.log"
-        )
+        raise usage("usage.no_talk")
     context.exit(EXIT_UNDECIDED if talk.undecided else EXIT_DIAGNOSED)
 
 
@@ -118,25 +116,28 @@ class _Talk:
             reading = self.service.read_paths(files)
             reply = self.chat.begin(reading, conversation=self.conversation, language=self.wanted)
             for item in reading.incident.unread:
-                label = self._words(reading.description)("row.unread")
-                note(f"{label} {plain(item.file)}: {plain(item.reason)}")
+                words = self._words(reading.description)
+                why = wording.why_unread(
+                    wording.Words(self.service.knowledge.labels, words.language), item
+                )
+                note(f"{words('row.unread')} {plain(item.file)}: {plain(why)}")
             self._show([*reply.statements, reply])
         terminal = sys.stdin.isatty()
         if terminal and not self.as_json:
             note(self._words()("talk.start"))
         lines = _typed() if terminal else _piped()
         for message in messages(lines, lambda: note(self._words()("talk.paste"))):
-            if self.outcome is not None and _PAUSES.sub(" ", message).strip().lower() in KEEP:
-                self._keep(self.outcome)
-                continue
             try:
+                if self.outcome is not None and _PAUSES.sub(" ", message).strip().lower() in KEEP:
+                    self._keep(self.outcome)
+                    continue
                 self._show(
                     self.chat.stream(message, conversation=self.conversation, language=self.wanted)
                 )
             except KBError as error:
                 if not terminal:
                     raise
-                note(f"error: {error}")
+                note(self.state.failure(error, self.spoken))
 
     def _keep(self, outcome: Outcome) -> None:
         """Store how it ended as feedback, once."""
@@ -148,9 +149,12 @@ class _Talk:
             actual=outcome.actual,
             diagnosis=self.conversation,
         )
-        add_feedback(self.service, feedback, source="cli")
+        stored = add_feedback(self.service, feedback, source="cli")
         self.outcome = None
-        note(self._words()("talk.outcome_kept"))
+        if self.as_json:
+            _line(stored)
+        else:
+            note(self._words()("talk.outcome_kept"))
 
     def leave(self) -> None:
         """Tell how to come back."""
@@ -190,9 +194,7 @@ class _Talk:
         if reply.diagnosis is not None:
             self.undecided = reply.diagnosis.status != "diagnosed"
         if self.as_json:
-            import msgspec
-
-            click.echo(msgspec.json.encode(reply).decode())
+            _line(reply)
             return
         words = self._words()
         if said != reply.statements:  # a language model broke off: the engine said it anew
@@ -201,6 +203,13 @@ class _Talk:
             for statement in reply.statements:
                 self._statement(statement, told)
         write(self.state, render_end(reply, words, width=text_width()))
+
+
+def _line(value: object) -> None:
+    """Print `value` as one line of JSON."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(value).decode())
 
 
 def messages(lines: Iterable[str], asked_to_paste: Callable[[], None]) -> Iterator[str]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kb.errors import KBError
-from kb.settings import Settings, load_settings
+from kb.settings import Settings, load_settings, shipped_data
 from kb.types import Language
 
 if TYPE_CHECKING:
+    from app.labels import Words
     from kb.chat.chat import Chat
     from kb.service import Service
 
@@ -52,6 +53,7 @@ class State:
 
     debug: bool = False
     colour: bool | None = None  # None: where the output is a terminal
+    asked: Language | None = None  # by --lang
     open_service: OpenService = _open_service
     open_chat: Callable[[Service], Chat] = _open_chat
     settings_source: Callable[[], Settings] = load_settings
@@ -91,6 +93,33 @@ class State:
         """The language asked for, else that of the settings, else None (that of the input)."""
         return asked or self.settings.lang or None  # type: ignore[return-value]
 
+    def words(self, spoken: Language | None = None) -> Words:
+        """The shipped labels in the language asked for, else the one `spoken`, else English.
+
+        Raises:
+            DataError: there are none.
+        """
+        from app.labels import Words
+        from kb.knowledge import read_labels
+
+        try:
+            language = self.language(self.asked)
+        except KBError:  # the settings are what is wrong
+            language = None
+        return Words(read_labels(shipped_data() / "labels"), language or spoken or "en")
+
+    def failure(self, error: KBError, spoken: Language | None = None) -> str:
+        """An expected failure in one line: what was wrong, and the next step."""
+        try:
+            words = self.words(spoken)
+        except KBError:  # the labels are what is wrong
+            return f"error: {error}"
+        if words.language == "en":
+            return f"error: {error}"  # names the whole path
+        from app.failure import sentence
+
+        return words("word.error", what=sentence(error, words))
+
 
 def _keep(error: Exception, folder: Path) -> Path:
     """Append the traceback without secrets to the log file, of bounded size, and give its path."""
@@ -98,10 +127,12 @@ def _keep(error: Exception, folder: Path) -> Path:
     import traceback
     from logging.handlers import RotatingFileHandler
 
+    from kb.home import make_home
     from kb.logs.redact import redact
 
     told, _ = redact(f"{sys.argv}\n{''.join(traceback.format_exception(error))}")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_home(folder.parent)
+    folder.mkdir(exist_ok=True)
     path = folder / "timeout-kb.log"
     handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     try:
@@ -164,12 +195,29 @@ def stdin_as_file() -> Iterator[Path]:
         yield path
 
 
+def _remember(
+    context: click.Context, _parameter: click.Parameter, language: Language | None
+) -> Language | None:
+    """Failures are told in the language asked for as well."""
+    state = context.find_object(State)
+    if state is not None:
+        state.asked = language
+    return language
+
+
+def usage(name: str, **values: object) -> click.UsageError:
+    """A wrong command line, told by the label `name`."""
+    state = click.get_current_context().find_object(State) or State()
+    return click.UsageError(state.words()(name, **values))
+
+
 def language_option(function: F) -> F:
     """``--lang zh|en``."""
     return click.option(
         "--lang",
         "language",
         type=click.Choice(["zh", "en"]),
+        callback=_remember,
         help="Language of the answer. Default: TIMEOUT_KB_LANG, else that of the input.",
     )(function)
 
@@ -203,14 +251,9 @@ def check_sources(files: tuple[Path, ...], *, dumps: tuple[Path, ...] = ()) -> t
     """
     dash = Path("-")
     if dash in files and len(files) > 1:
-        raise click.UsageError("'-' (standard input) stands alone; name files or pipe, not both.")
+        raise usage("usage.dash_alone")
     if files or dumps:
         return files
     if sys.stdin.isatty():
-        raise click.UsageError(
-            "nothing to read. Name a log file, or pipe one in:\n"
-            "  timeout-kb diagnose job.log\n"
-            "  srun ... 2>&1 | timeout-kb diagnose\n"
-            "  timeout-kb diagnose -        (then paste, and end with Ctrl-D)"
-        )
+        raise usage("usage.no_log")
     return (dash,)

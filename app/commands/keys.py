@@ -35,7 +35,7 @@ def add(context: click.Context, name: str, role: Role, per_minute: int) -> None:
 
     state = context.find_object(State) or State()
     text = add_key(keys_path(state.settings), name, role, per_minute)
-    note("Keep this key, it is not shown again. Send it as 'Authorization: Bearer KEY'.")
+    note(state.words()("access.keep"))
     click.echo(text)
 
 
@@ -49,7 +49,7 @@ def show(context: click.Context) -> None:
     state = context.find_object(State) or State()
     keys = read_keys(keys_path(state.settings))
     if not keys:
-        note("There are no keys: the API answers on this machine only.")
+        note(state.words()("access.none"))
     for line in columns([(key.name, key.role, f"{key.per_minute}/min") for key in keys]):
         click.echo(line)
 
@@ -63,4 +63,4 @@ def remove(context: click.Context, name: str) -> None:
 
     state = context.find_object(State) or State()
     remove_key(keys_path(state.settings), name)
-    note(f"Key {name!r} is gone.")
+    note(state.words()("access.gone", key=name))

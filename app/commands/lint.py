@@ -14,10 +14,12 @@ from app.commands.common import (
     stdin_chunks,
     text_width,
     torch_option,
+    usage,
     write,
     write_json,
 )
 from kb.errors import InputError
+from kb.logs.source import legible, not_readable
 from kb.text import detect_language
 from kb.types import Language
 
@@ -45,9 +47,7 @@ def command(
     """
     state = context.find_object(State) or State()
     if not files and sys.stdin.isatty():
-        raise click.UsageError(
-            "nothing to read. Name a script, or pipe settings in: env | timeout-kb lint"
-        )
+        raise usage("usage.no_settings")
     text = "\n".join(_read(path) for path in files or (Path("-"),))
     with state.service() as service:
         asked = state.language(language) or detect_language(text)
@@ -72,10 +72,12 @@ def _read(path: Path) -> str:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", todo="check the path and rights") from error
+        raise not_readable(path, error, todo="check the path and rights") from error
     if len(data) > MAX_BYTES:
         raise InputError(
             f"{path} is larger than {MAX_BYTES >> 20} MiB",
             todo="for a log use: timeout-kb diagnose",
+            reason="large_settings",
+            values={"name": legible(path.name), "size": str(MAX_BYTES >> 20)},
         )
     return data.decode("utf-8", "replace")

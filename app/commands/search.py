@@ -139,5 +139,11 @@ def _entry(service: Any, identifier: str) -> Entry:  # noqa: ANN401 - the servic
         near = difflib.get_close_matches(identifier, known, n=NEAR_IDS)
         if not near:
             raise
-        raise NotFoundError(error.what, todo=f"did you mean {', '.join(near)}?") from error
+        names = ", ".join(near)
+        raise NotFoundError(
+            error.what,
+            todo=f"did you mean {names}?",
+            reason="no_entry_near",
+            values={"id": identifier, "near": names},
+        ) from error
     return entry

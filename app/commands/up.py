@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.commands.common import EXIT_FAILURE, State, note
+from app.commands.common import EXIT_FAILURE, State, note, usage
 from kb.errors import KBError
 from kb.settings import PREFIX
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 READY_S = 120  # a first start builds the knowledge base, on a slow disk too
 POLL_S = 0.1  # between two looks at the children
-STOP_S = 15  # longer than a server takes to finish running requests
+STOP_S = 30  # a server's grace of 10 s, then its threads at work: up to 23 s with a slow model
 SHOWN = 20  # lines of a child that died
 API, PAGE = "API", "page"
 # What the children say themselves once they answer; this command says it for both.
@@ -75,7 +75,7 @@ def command(
         note("Streamlit is not installed, so there is no page: pip install 'timeout-kb[web]'")
     _check_exposure(settings, with_page=with_page, allow_remote=allow_remote)
     if with_page and settings.port == settings.web_port != 0:
-        raise click.UsageError(f"API and page cannot share port {settings.port}: see --web-port.")
+        raise usage("usage.same_port", port=settings.port)
     settings, addresses = reserve(settings, with_page=with_page)
     context.exit(_Supervisor(settings, addresses, allow_remote=allow_remote).run())
 
@@ -173,11 +173,17 @@ class _Supervisor:
                 return
             if child.ended():
                 said = "\n  ".join(child.last_lines())
-                raise StartError(f"the {name} ended with {child.outcome()}:\n  {said}")
+                raise StartError(
+                    f"the {name} ended with {child.outcome()}:\n  {said}",
+                    reason="child_ended",
+                    values={"child": name, "outcome": child.outcome(), "said": said},
+                )
             if time.monotonic() > deadline:
                 raise StartError(
                     f"the {name} does not answer after {READY_S} s",
                     todo=f"try it alone: timeout-kb {' '.join(words)}",
+                    reason="child_silent",
+                    values={"child": name, "seconds": str(READY_S), "verb": " ".join(words)},
                 )
 
     def _announce(self) -> None:

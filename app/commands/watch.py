@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from app.commands.common import State, format_option, language_option, note, text_width
+from app.commands.common import State, format_option, language_option, note, text_width, usage
 from app.commands.diagnose import dump_option
 from app.watching import Job, Record, Silence, new_dumps, scratch, stoppable
 from kb.errors import KBError
@@ -83,7 +83,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("wb", buffering=0)  # read while it grows; nothing left to fail at the end
     except OSError as error:
-        raise click.UsageError(f"--log {path}: {error.strerror}") from error
+        raise usage("usage.no_record", path=path, why=error.strerror) from error
 
 
 class _Watcher:
@@ -107,16 +107,19 @@ class _Watcher:
                 said = SILENT.format(seconds=f"{hang_after:g}")
                 silence = Silence(job, hang_after, lambda: self._explain(record, "hang.log", said))
             code = job.wait()
-            if silence:
-                silence.stop()
-            if record.failure:
-                _say(record.failure)
-            if code:
-                try:
+            try:
+                if silence:
+                    silence.stop()
+                for failure in filter(None, (record.failure, job.failure)):
+                    _say(failure)
+                if code:
                     _say(f"{command[0]} ended with exit code {code}")
                     self._explain(record, "job.log")
-                except KeyboardInterrupt:
+            except KeyboardInterrupt:
+                try:
                     _say("no diagnosis: stopped")
+                except KeyboardInterrupt:  # nobody reads our standard error
+                    _fall_silent()
         return code
 
     def _explain(self, record: Record, name: str, said: str = "") -> None:
@@ -195,7 +198,11 @@ def _say(message: str) -> None:
     try:
         note(f"timeout-kb watch: {message}")
     except OSError:
-        # What waits to be written must go somewhere, or the interpreter ends with its own code.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stderr.fileno())
-        os.close(nowhere)
+        _fall_silent()
+
+
+def _fall_silent() -> None:
+    """What waits to be written must go somewhere, or the interpreter ends with its own code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stderr.fileno())
+    os.close(nowhere)

@@ -76,6 +76,8 @@ def check_exposure(settings: Settings, *, allow_remote: bool) -> None:
     raise SettingsError(
         f"host {settings.host} would let everyone in: the page has no login",
         todo="serve this machine only (--host 127.0.0.1), or say --allow-remote",
+        reason="page_exposed",
+        values={"host": settings.host},
     )
 
 

@@ -150,12 +150,19 @@ class Chat:
         self, message: str, identifier: str, language: Language | None, *, create: bool
     ) -> tuple[Reply, str]:
         if not message.strip():
-            raise InputError("the message is empty", todo="write a question or paste a log")
+            raise InputError(
+                "the message is empty", todo="write a question or paste a log", reason="no_message"
+            )
         if len(message) > self._service.settings.max_body:
             raise InputError(
                 f"the message has {len(message)} characters, "
                 f"{self._service.settings.max_body} is the most",
                 todo="upload the log as a file",
+                reason="long_message",
+                values={
+                    "count": f"{len(message):,}",
+                    "limit": f"{self._service.settings.max_body:,}",
+                },
             )
         known = self._open(identifier, create=create)
         reading = self._service.read_text(message)

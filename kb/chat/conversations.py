@@ -91,6 +91,8 @@ class Conversations:
             raise InputError(
                 f"conversation id {identifier[:40]!r} cannot be used",
                 todo=f"use at most {MAX_ID} printable characters",
+                reason="conversation_id",
+                values={"id": identifier[:40], "limit": str(MAX_ID)},
             )
         return Conversation(
             id=identifier or secrets.token_urlsafe(ID_BYTES), created_s=self._clock()
@@ -154,5 +156,8 @@ def by_link(identifier: str) -> str:
 
 def _unknown(identifier: str) -> NotFoundError:
     return NotFoundError(
-        f"there is no conversation {identifier[:MAX_ID]!r}", todo="it may have expired: begin anew"
+        f"there is no conversation {identifier[:MAX_ID]!r}",
+        todo="it may have expired: begin anew",
+        reason="no_conversation",
+        values={"id": identifier[:MAX_ID]},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,8 @@ def judge(service: Service, conversation: Conversation, language: Language) -> J
     """What the conversation's incident means now; None where it has none."""
     if conversation.reading is None:
         return None
-    reading = with_words(conversation.reading, conversation.told)
+    facts = [service.read_text(remark).incident for remark in conversation.told]
+    reading = with_facts(with_words(conversation.reading, conversation.told), facts)
     told = told_signals(conversation.answered, service.knowledge, language)
     diagnosis = service.answer(
         reading, language=language, told=told, top=max(len(service.knowledge.causes), 1)
@@ -70,6 +71,21 @@ def with_words(reading: LogReading, told: Sequence[str]) -> LogReading:
         word_lines=(),  # remarks stand on no line of the log
         description=f"{said}\n{reading.description}".strip(),
     )
+
+
+def with_facts(reading: LogReading, told: Iterable[Incident]) -> LogReading:
+    """The reading with the versions and settings a person named, the last word counting.
+
+    They are read anew each time: what is taken back is gone with the remark.
+    """
+    incident = reading.incident
+    for item in told:
+        incident = replace(
+            incident,
+            versions=incident.versions | item.versions,
+            settings=incident.settings | item.settings,
+        )
+    return replace(reading, incident=incident)
 
 
 def told_signals(

@@ -15,10 +15,12 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9_.+-]{1,60}|[\u4e00-\u9fff]{2,12}")
 _REQUEST = frozenset(
     "show me the case cases see open please display read give view tell about what look at more"  # noqa: SIM905 - a word list reads better so
     " second first third details detail of on in one that this it which is can you number link an"
-    " a source thread issue and".split()
+    " a source thread issue and got any real have has anyone examples example some like mine pls"
+    " please this".split()
 )
 _REQUEST_ZH = re.compile(
     "看一?看|看下|展示|打开|显示|给我|讲讲|说说|查看|详细|介绍|一下|那个|案例|例子|的|第.个"
+    "|有没有|有|真实|实际|具体|现成|类似|没有?|吗|呢|贴|发|来|找|一?个|链接|issue|我|看"
 )
 
 
@@ -37,11 +39,20 @@ def find_cases(talk: Talk) -> list[Entry]:
         order = _last_list(talk) or listed
         chosen = order[talk.heard.ordinal - 1 : talk.heard.ordinal]
         return [cases[name] for name in chosen if name in cases]
-    wanted = [word for word in _WORD.findall(_REQUEST_ZH.sub(" ", own)) if word not in _REQUEST]
+    wanted = _wanted(own)
     if not wanted:
         latest = [*talk.conversation.shown[-1:], *listed[:1]]
         return [cases[name] for name in latest[:1] if name in cases]
     return _ordered(talk, _best_named(list(cases.values()), wanted), listed)
+
+
+def names_any(own: str) -> bool:
+    """Whether the words of a request say anything of the cases wanted."""
+    return bool(_wanted(own.lower()))
+
+
+def _wanted(own: str) -> list[str]:
+    return [word for word in _WORD.findall(_REQUEST_ZH.sub(" ", own)) if word not in _REQUEST]
 
 
 def _best_named(cases: list[Entry], wanted: list[str]) -> list[Entry]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -90,6 +92,16 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """Weak words for an intent."""
+
+    intent: Intent
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phrasebook:
     """The whole of data/chat.yaml.
 
@@ -99,6 +111,8 @@ class Phrasebook:
         questions: interrogatives; `statements` look like them and are none.
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
         choices: nothing but a place in a list.
+        shorthand: how words are written in a hurry, and the words.
+        hints: what a request that no saying reads is most likely for.
     """
 
     intents: tuple[Saying, ...]
@@ -112,13 +126,20 @@ class Phrasebook:
     denials: Group
     complaints: Group
     choices: Group
+    shorthand: dict[str, str]
+    hints: tuple[Hint, ...]
 
 
 class Matcher:
     """Tells which of several lists of patterns match a text, all at once."""
 
-    def __init__(self, lists: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Compile `lists` of (name for errors, patterns).
+    def __init__(
+        self,
+        lists: Sequence[tuple[str, Sequence[str]]],
+        *,
+        shorthand: Mapping[str, str] | None = None,
+    ) -> None:
+        """Compile `lists` of (name for errors, patterns); `shorthand` is read as its words.
 
         Raises:
             DataError: a pattern is not RE2.
@@ -141,10 +162,17 @@ class Matcher:
                     ) from error
                 self._owners.append(number)
         self._set.Compile()
+        self._words = dict(shorthand or {})
+        longest = sorted(self._words, key=lambda word: (-len(word), word))
+        self._short = re.compile(
+            rf"(?<![\w/'’=.-])(?:{'|'.join(map(re.escape, longest)) or '(?!)'})(?![\w/'’=-])",
+            re.IGNORECASE,
+        )
 
     def match(self, text: str) -> tuple[int, ...]:
         """Positions of the lists that match, in order."""
         text = text[:MAX_SPOKEN].encode("utf-8", "replace").decode("utf-8")
+        text = self._short.sub(lambda found: self._words[found[0].lower()], text)
         return tuple(sorted({self._owners[hit] for hit in self._set.Match(text) or ()}))
 
 
@@ -158,19 +186,21 @@ class Phrases:
             DataError: a pattern is not RE2.
         """
         self.book = book
-        self._sayings = Matcher([(item.id, item.patterns) for item in book.intents])
-        self._topics = Matcher([(item.id, item.patterns) for item in book.topics])
-        self._places = Matcher([(item.id, item.patterns) for item in book.places])
-        self._ordinals = Matcher([(str(item.number), item.patterns) for item in book.ordinals])
-        self._field = Matcher([("field", book.field.patterns)])
-        self._questions = Matcher(
+        matcher = partial(Matcher, shorthand=book.shorthand)
+        self._sayings = matcher([(item.id, item.patterns) for item in book.intents])
+        self._topics = matcher([(item.id, item.patterns) for item in book.topics])
+        self._places = matcher([(item.id, item.patterns) for item in book.places])
+        self._ordinals = matcher([(str(item.number), item.patterns) for item in book.ordinals])
+        self._field = matcher([("field", book.field.patterns)])
+        self._questions = matcher(
             [("questions", book.questions.patterns), ("statements", book.statements.patterns)]
         )
-        self._denials = Matcher(
+        self._denials = matcher(
             [("denials", book.denials.patterns), ("complaints", book.complaints.patterns)]
         )
-        self._choices = Matcher([("choices", book.choices.patterns)])
-        self._orders = Matcher([("orders", book.orders.patterns)])
+        self._choices = matcher([("choices", book.choices.patterns)])
+        self._orders = matcher([("orders", book.orders.patterns)])
+        self._hints = matcher([(item.intent, item.patterns) for item in book.hints])
 
     def sayings(self, text: str) -> tuple[Saying, ...]:
         """What the text may mean, in the order of the file; `needs` are not looked at."""
@@ -192,6 +222,11 @@ class Phrases:
         """The number in a list the text names, counted from 1; 0 for none."""
         found = self._ordinals.match(text)
         return self.book.ordinals[found[0]].number if found else 0
+
+    def hint(self, text: str) -> Intent | None:
+        """What a request is most likely for that no saying reads; None where nothing tells."""
+        found = self._hints.match(text)
+        return self.book.hints[found[0]].intent if found else None
 
     def is_order(self, line: str) -> bool:
         """Whether a line gives orders to an assistant, such as to ignore its instructions."""

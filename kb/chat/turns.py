@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from kb.chat.suggestions import suggest
 from kb.chat.talk import Heard, Said, Talk
 from kb.chat.types import Answered, Change, Conversation, Question, Reply, Statement, Turn
 from kb.chat.understanding import Situation, Understanding, Understood
+from kb.diagnose.signals import Signal
 from kb.diagnose.wording import Words
 from kb.logs.merge import merge_readings, other_job
 from kb.logs.timeline import meanings
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_TOLD_CHARS = 1000  # of one remark; longer ones are pastes
 HELD = 64  # judgements held in memory, about a megabyte each at most
+SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
 MAX_SHOWN = 40  # cases remembered as shown
 # Replies that are about the talk itself: what is said again is the answer before them.
 MANNERS = frozenset({"language", "courtesy", "help", "off_topic", "unclear"})
@@ -126,7 +129,7 @@ class Turns:
         if understood.answered is not None:
             return self._take_answer(state, understood.answered)
         if understood.retracts:
-            return self._take_back(state, understood)
+            return self._take_back(state, understood, spoken.reading)
         if understood.told:
             return self._take_told(state, understood, spoken.reading)
         heard = understood.heard or (Heard(intent="unclear", own=spoken.own),)
@@ -150,7 +153,8 @@ class Turns:
             reports="hang" in events or {"distributed", "failure"} <= events,
             tells=bool(events) or bool(engine.signals(spoken.reading)),
             just_asked=last is not None and last.question is not None,
-            lists=answered is not None and answered.reply.intent in ("similar", "search"),
+            lists=answered is not None and answered.reply.intent in ("similar", "search", "case"),
+            signs=_signs(engine.signals(spoken.reading)),
         )
 
     def _answer_paste(self, state: _State, spoken: Spoken) -> Answer:
@@ -202,13 +206,11 @@ class Turns:
             state = replace(state, conversation=_new_incident(known, kept))
         else:
             before = self._known(known, state.language)
-            conversation = replace(
-                known, reading=_with_facts(known.reading, reading), told=(*known.told, told)
-            )
+            conversation = replace(known, told=(*known.told, told))
             state = replace(state, conversation=conversation, before=before)
         return self._answer(state, [self._understanding.remark(told), *follow], asks=True)
 
-    def _take_back(self, state: _State, understood: Understood) -> Answer:
+    def _take_back(self, state: _State, understood: Understood, spoken: LogReading) -> Answer:
         """A remark that no longer counts, and what is told in its place."""
         known = state.conversation
         before = self._known(known, state.language)
@@ -216,6 +218,8 @@ class Turns:
         left, retracted = taken_back(
             known, self._understanding.words, meant.own, named=bool(meant.causes)
         )
+        if not retracted and understood.told:  # “no, it is not X” puts right what we said
+            return self._take_told(state, understood, spoken)
         told = (understood.told[:MAX_TOLD_CHARS],) if understood.told else ()
         state = replace(
             state,
@@ -369,14 +373,11 @@ def _repeated(known: LogReading, reading: LogReading) -> bool:
     )
 
 
-def _with_facts(known: LogReading, told: LogReading) -> LogReading:
-    """The reading with versions and settings the person named."""
-    incident = replace(
-        known.incident,
-        versions=known.incident.versions | told.incident.versions,
-        settings=known.incident.settings | told.incident.settings,
-    )
-    return replace(known, incident=incident)
+def _signs(signals: Iterable[Signal]) -> tuple[str, ...]:
+    """The cause each of the signals speaks for most, the strongest first."""
+    best = [max(item.weights.items(), key=lambda pair: pair[1]) for item in signals if item.weights]
+    best.sort(key=lambda pair: (-pair[1], pair[0]))
+    return tuple(dict.fromkeys(cause for cause, weight in best if weight >= SIGN_NATS))
 
 
 def _after(known: Conversation, said: list[Said], question: Question | None) -> Conversation:

@@ -39,6 +39,7 @@ PLAIN = (
     " 不算 作废 不要了 是 不是"
 )
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
+GO_ON = "go-on"  # the saying that asks for more of the same
 SUPPOSING = ("why-not", "what-about")  # sayings that ask whether it is some cause
 TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
@@ -59,6 +60,7 @@ class Situation:
         reports: whether the words report a hang or failed communication.
         tells: whether the words hold evidence (cues, lines, facts).
         lists: whether the last reply listed cases.
+        signs: the causes the words hold signs of, whether they ask or tell.
     """
 
     has_incident: bool
@@ -67,6 +69,7 @@ class Situation:
     reports: bool = False
     tells: bool = False
     lists: bool = False
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +145,7 @@ class Understanding:
             if saying is None or saying.replies:
                 if situation.has_incident and self._phrases.is_question(sentence):
                     told += self._declared(sentence)
-                    inquiry = self._inquiry(sentence)
+                    inquiry = self._inquiry(sentence, situation)
                     asked.setdefault(inquiry.intent, inquiry)
                 else:
                     told.append(sentence)
@@ -152,7 +155,7 @@ class Understanding:
             if saying.id in SUPPOSING and situation.has_incident:
                 told += self._declared(sentence)
             if not saying.parts:
-                intent: Intent = "unclear" if saying.retracts else saying.intent
+                intent = self._meant(saying, situation)
                 asked.setdefault(intent, self._heard(intent, sentence, saying))
         return self._sorted(own, asked, told, speaks, parts, situation)
 
@@ -201,13 +204,26 @@ class Understanding:
             return Understood(heard=(self._heard("cause", own),))
         return None
 
-    def _inquiry(self, sentence: str) -> Heard:
-        """What a question asks that no pattern reads: about a cause, or nothing that is known."""
+    def _meant(self, saying: Saying, situation: Situation) -> Intent:
+        """The intent of a saying; “and then?” goes on with what the last reply was about."""
+        if saying.retracts:
+            return "unclear"
+        return "similar" if saying.id == GO_ON and situation.lists else saying.intent
+
+    def _inquiry(self, sentence: str, situation: Situation) -> Heard:
+        """What a question asks that no pattern reads: of a cause, a place, by its weak words."""
         heard = self._heard("why", sentence)
-        if heard.causes:
-            return heard
+        hint = self._phrases.hint(sentence)
+        if hint == "case" or (heard.causes and not heard.places):
+            return replace(heard, intent="case" if hint == "case" else "why")
         if heard.ordinal:
             return replace(heard, intent="cause")
+        if hint:
+            return replace(heard, intent=hint)
+        if heard.places:
+            return replace(heard, intent="similar")
+        if situation.signs:
+            return replace(heard, causes=situation.signs)
         if self._phrases.of_the_field(sentence):
             return replace(heard, intent="unclear", asks=True)
         words = len(_LATIN.findall(sentence)) + len(_HAN.findall(sentence))
@@ -292,12 +308,18 @@ class Understanding:
     def _unasked(self, own: str, situation: Situation, parts: str) -> Understood:
         """No pattern says what is meant."""
         ours = self._phrases.of_the_field(own) or bool(self._phrases.causes(own))
+        number, hint = self._phrases.ordinal(own), self._phrases.hint(own)
+        if situation.has_incident and not situation.tells and (number or (hint and not ours)):
+            intent: Intent = "cause" if number else hint or "unclear"
+            return Understood(heard=(self._heard(intent, own),), parts=parts)
         if situation.has_incident and (situation.tells or ours):
             return Understood(told=own, parts=parts)
         if situation.reports:
             return Understood(told=own, parts=parts)
-        intent: Intent = "off_topic"
-        if self._phrases.is_denial(own) and self._phrases.causes(own):
+        intent = "off_topic"
+        if self._phrases.is_question(own) and self._phrases.causes(own):
+            intent = "why"
+        elif self._phrases.is_denial(own) and self._phrases.causes(own):
             intent = "unclear"  # of what? a search would list what it is not
         elif situation.tells or ours:
             intent = "search"

@@ -6,6 +6,8 @@ All cues are matched at once by an RE2 set, in time linear in the text whatever 
 from __future__ import annotations
 
 import itertools
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +17,9 @@ from kb.types import Pattern
 
 MAX_CUE_TEXT = 16_000  # characters; a description is shorter, the rest is a pasted log
 MAX_QUOTE = 160  # characters of the clause shown as evidence
-_CLAUSE_ENDS = "\n.!?。！？;；"
+_CLAUSE_END = re.compile(r"[\n!?。！？;；]|\.(?!\d)")  # the point of 2.5.1 ends nothing
 _MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
-POLARITY = ("denial", "sound-before", "sound-after", "unsound")
+POLARITY = ("denial", "negation", "sound-before", "sound-after", "unsound")
 """Events of the patterns that tell whether a thing is named as the trouble or as in order."""
 _REACH = 64  # characters around a mention in which it can be denied or said to be in order
 _DENIAL_REACH = 32
@@ -69,19 +71,34 @@ class CueReader:
         """The cues in `text`, each once, in the order of the file."""
         text = text[:MAX_CUE_TEXT].encode("utf-8", "replace").decode("utf-8")
         found = sorted(self._set.Match(text) or ())
-        return tuple(self._hit(number, text) for number in found)
+        ends = [mark.start() for mark in _CLAUSE_END.finditer(text)] if found else []
+        return tuple(self._hit(number, text, ends) for number in found)
 
-    def _hit(self, number: int, text: str) -> CueHit:
+    def _hit(self, number: int, text: str, ends: Sequence[int]) -> CueHit:
         start, end = self._single[number].search(text).span()
-        left = max((text.rfind(mark, 0, start) for mark in _CLAUSE_ENDS), default=-1) + 1
-        right = min((p for m in _CLAUSE_ENDS if (p := text.find(m, end)) >= 0), default=len(text))
+        before, after = bisect_left(ends, start), bisect_left(ends, end)
+        left = ends[before - 1] + 1 if before else 0
+        right = ends[after] if after < len(ends) else len(text)
         return CueHit(
             cue=self._cues[number],
             quote=_shorten(text[left:right].strip(), text[start:end].strip()),
             line=text.count("\n", 0, start) + 1,
             denied=self._says("denial", text[max(left, start - _DENIAL_REACH) : start])
+            or self._turned(number, text[start:end])
             or (bool(self._cues[number].sound) and self._sound(number, text[left : right + 1])),
         )
+
+    def _turned(self, number: int, match: str) -> bool:
+        """Whether a negation stands inside a match that its cue does not ask for."""
+        for expression in self._polarity["negation"]:
+            found = expression.search(match)
+            if found is None or not found.start():
+                continue
+            without = f"{match[: found.start()]}{found.group(1)}"
+            same = self._single[number].search(without)
+            if same is not None and same.span() == (0, len(without)):
+                return True
+        return False
 
     def _sound(self, number: int, sentence: str) -> bool:
         """Whether the thing a cue names is said to be in order, or denied, where it is named."""

@@ -95,14 +95,14 @@ def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
 
 def versions_allow(specifiers: Sequence[str], versions: Mapping[str, str]) -> bool:
     """Whether the versions seen meet all specifiers (``torch>=2.2``); unseen ones always do."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import InvalidVersion, Version
-
     for specifier in specifiers:
         match = _SPECIFIER.match(specifier)
         seen = versions.get(match[1]) if match else None
         if match is None or not seen:
             continue
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+        from packaging.version import InvalidVersion, Version
+
         try:
             allowed = SpecifierSet(match[2]).contains(Version(seen.split("+")[0]), prereleases=True)
         except (InvalidSpecifier, InvalidVersion):

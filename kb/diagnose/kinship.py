@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from kb.diagnose.signals import Signal
 from kb.types import Entry, Hit
@@ -127,6 +128,7 @@ def _squeeze(text: str) -> str:
     return text.lower().translate(_JOINTS)
 
 
+@lru_cache(maxsize=8)  # what was said is asked for twice
 def _fold(text: str) -> str:
     """Lower case, letters and digits apart from everything else, one space between words.
 

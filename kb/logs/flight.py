@@ -1,7 +1,7 @@
 """Flight-recorder dumps of a job: which ranks are at fault and in which way.
 
-`read_dumps` reads files (kb/logs/flight_read.py), lays them side by side (flight_table.py) and asks
-the rules (flight_rules.py) from proof to hint: a mismatch is proven; a number that a peer finished
+`analyse` lays dumps (flight_read.py) side by side (flight_table.py) and asks the rules
+(flight_rules.py) from proof to hint: a mismatch is proven; a number that a peer finished
 and this rank did not is proof of its device; a member without a dump, ranks that stopped issuing
 and a circle are read off who waits for whom; a group that stands still is the weakest.
 Two faults of the same kind are both named; of different kinds the stronger proof counts.
@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
-from kb.errors import InputError
 from kb.logs.flight_pace import find_straggler
-from kb.logs.flight_read import Dump, Entry, GroupKey, read_dump, version_pair
+from kb.logs.flight_read import Dump, Entry, GroupKey, version_pair
 from kb.logs.flight_rules import (
     Finding,
     find_cpu_stall,
@@ -33,7 +31,6 @@ from kb.types import Bilingual, Culprit, Fact, RankState
 FaultType = Literal[
     "gpu_stall", "cpu_stall", "desync", "mismatch", "straggler", "missing_rank", "unknown"
 ]
-MAX_FILES = 65_536  # one a rank; the largest jobs have some ten thousand
 
 _RULES: tuple[Callable[[Table], Finding | None], ...] = (
     find_mismatch,
@@ -72,7 +69,6 @@ class DumpReading:
             fault shows in, read off the lowest rank that has it.
         versions: ``nccl`` and ``flight_recorder`` (the newest format seen).
         facts: derived statements, see `Fact`; `detail` says with which numbers.
-        problems: why files were refused, one sentence each.
     """
 
     present: tuple[int, ...]
@@ -91,41 +87,9 @@ class DumpReading:
     process_group: str
     versions: dict[str, str]
     facts: tuple[Fact, ...]
-    problems: tuple[str, ...]
 
 
-def read_dumps(folder_or_files: Sequence[Path]) -> DumpReading:
-    """Read dumps, all files of a folder or the files named, one a rank.
-
-    A file that cannot be used is named in `problems` and the others are read; of two files of one
-    rank the later name counts.
-
-    Raises:
-        InputError: no file could be used; the message is the first file's.
-    """
-    files: list[Path] = []
-    for path in folder_or_files:
-        files += sorted(item for item in path.iterdir() if item.is_file()) if path.is_dir() else []
-        files += [] if path.is_dir() else [path]
-    dumps: dict[int, Dump] = {}
-    problems: list[str] = []
-    for path in files[:MAX_FILES]:
-        try:
-            dump = read_dump(path)
-        except InputError as error:
-            problems.append(str(error))
-            continue
-        dumps[dump.rank] = dump
-    if not dumps:
-        first = problems[0] if problems else "there is no file to read"
-        raise InputError(
-            f"no flight-recorder dump could be used: {first}",
-            todo="pass the folder the recorder wrote, one file a rank",
-        )
-    return analyse(list(dumps.values()), problems=problems)
-
-
-def analyse(dumps: Sequence[Dump], *, problems: Sequence[str] = ()) -> DumpReading:
+def analyse(dumps: Sequence[Dump]) -> DumpReading:
     """Judge dumps that were read, at most one a rank."""
     table = build_table(dumps)
     slow = find_straggler(table)
@@ -136,7 +100,7 @@ def analyse(dumps: Sequence[Dump], *, problems: Sequence[str] = ()) -> DumpReadi
         rank = slow.ranks[0]
         both = {rank: {**finding.values[rank], **slow.values[rank]}}
         finding = replace(finding, rule="straggler_now", fault_type="straggler", values=both)
-    return _reading(dumps, table, finding, slow, problems)
+    return _reading(dumps, table, finding, slow)
 
 
 def _with_stopped_hosts(finding: Finding, table: Table) -> Finding:
@@ -163,7 +127,6 @@ def _reading(
     table: Table,
     finding: Finding | None,
     slow: Finding | None,
-    problems: Sequence[str],
 ) -> DumpReading:
     entry = _shown_entry(table, finding)
     fault: FaultType = finding.fault_type if finding else "unknown"  # type: ignore[assignment]
@@ -191,7 +154,6 @@ def _reading(
         process_group=str(entry.group) if entry else "",
         versions={"flight_recorder": newest} | ({"nccl": library} if library else {}),
         facts=tuple(_facts(table, finding, slow, entry)),
-        problems=tuple(problems),
     )
 
 

@@ -22,13 +22,14 @@ from pathlib import Path
 import msgspec
 
 from kb.errors import InputError
-from kb.logs.source import not_readable
-from kb.logs.unpickle import MAX_BYTES, load_plain
+from kb.logs.unpickle import MAX_KEPT, load_plain
 
 SUPPORTED_MAJOR = 2
 MAX_ENTRIES = 200_000  # 100 times the recorder's default buffer
 MAX_NUMBER = 1 << 62  # numbers of the recorder are 64 bits
 MAX_RANKS = 1_000_000  # no job is larger; a wrong rank list must not make a table of 2^63
+MAX_MEMBERS = 16_000_000  # length of all rank lists; 16,384 ranks in 140 groups, as text
+MAX_DTYPE = 64  # characters; no data type has a longer name
 
 _RANK = re.compile(r"(\d+)(?:\.[A-Za-z]+)*\Z")
 _P2P = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})\Z")
@@ -113,7 +114,12 @@ def version_pair(version: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", version)
     if match is None:
-        raise InputError(f"format version {version!r} is not a number pair", todo=_TODO)
+        raise InputError(
+            f"format version {version!r} is not a number pair",
+            todo=_TODO,
+            reason="dump_version",
+            values={"version": version or "?"},
+        )
     return int(match[1]), int(match[2])
 
 
@@ -127,28 +133,12 @@ def looks_like_dump(data: bytes) -> bool:
     )
 
 
-def read_dump(path: Path) -> Dump:
-    """Read one rank's dump.
-
-    Raises:
-        InputError: unreadable, too large, hostile, of another format, or without a rank in its
-            name. The message names the file and the next step.
-    """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            size = str(MAX_BYTES // (1 << 20))
-            raise _refused("too_large", path.name, f" is larger than {size} MiB", size=size)
-        data = path.read_bytes()
-    except OSError as error:
-        raise not_readable(Path(path.name), error, todo=_TODO) from error
-    return parse_dump(data, name=path.name)
-
-
 def parse_dump(data: bytes, *, name: str) -> Dump:
     """Turn the bytes of a dump into a value; `name` is the file's name and gives the rank.
 
     Raises:
-        InputError: as `read_dump`.
+        InputError: hostile, of another format, or without a rank in its name. The message names
+            the file and the next step.
     """
     match = _RANK.search(name)
     if match is None or int(match[1]) > MAX_RANKS:
@@ -175,13 +165,15 @@ def parse_dump(data: bytes, *, name: str) -> Dump:
         file=name,
         version=version,
         library=_text(value.get("nccl_version")) or _text(value.get("comm_lib_version")),
-        members=_members(value.get("pg_config")),
+        members=_members(value.get("pg_config"), name),
         status=_status(value.get("pg_status")),
         entries=tuple(sorted(entries, key=lambda entry: entry.record)),
     )
 
 
 def _load_json(data: bytes, name: str) -> object:
+    if data.count(b"{") + data.count(b"[") > MAX_KEPT:
+        raise _refused("no_dump", name, f" holds more than {MAX_KEPT:,} lists and objects")
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -208,10 +200,19 @@ def _dicts(value: object) -> Sequence[tuple[str, Mapping[str, object]]]:
     return [(str(key), item) for key, item in value.items() if isinstance(item, dict)]
 
 
-def _members(value: object) -> dict[GroupKey, tuple[int, ...]]:
+def _members(value: object, file: str) -> dict[GroupKey, tuple[int, ...]]:
+    """The groups' ranks; a pickle may share one list among any number of groups.
+
+    Raises:
+        InputError: the lists together are longer than `MAX_MEMBERS`.
+    """
     members: dict[GroupKey, tuple[int, ...]] = {}
+    room = MAX_MEMBERS
     for name, group in _dicts(value):
         ranks = group.get("ranks")
+        room -= len(ranks) if isinstance(ranks, (str, list, tuple)) else 0
+        if room < 0:
+            raise _refused("no_dump", file, " lists more ranks than any job has")
         numbers: tuple[int, ...] = ()
         if isinstance(ranks, str):
             numbers = tuple(int(part) for part in re.findall(r"\d{1,7}", ranks))
@@ -246,8 +247,10 @@ def _sizes(value: object) -> tuple[tuple[int, ...], ...]:
     return tuple(size for size in sizes if math.prod(size) < MAX_NUMBER)
 
 
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(_text(name) for name in value[:64]) if isinstance(value, (list, tuple)) else ()
+def _dtypes(value: object) -> tuple[str, ...]:
+    """Names of data types; one too long is absent, as cuts of a shared text are not shared."""
+    names = value[:64] if isinstance(value, (list, tuple)) else ()
+    return tuple(_text(name) if len(_text(name)) <= MAX_DTYPE else "" for name in names)
 
 
 def _group(value: object) -> GroupKey:
@@ -278,10 +281,11 @@ def _entry(raw: Mapping[str, object]) -> Entry:
     state = _text(raw.get("state"))
     completed = _number(raw.get("time_discovered_completed_ns"), 0) > 0
     timeout = _number(raw.get("timeout_ms"), 0)
+    group_id = raw.get("pg_id", "")
     return Entry(
         record=_number(raw.get("record_id"), _number(raw.get("id"), 0)),
         group=_group(raw.get("process_group")),
-        group_id=str(raw.get("pg_id", "")),
+        group_id=_text(group_id) if isinstance(group_id, str) else str(_number(group_id)),
         seq=_number(raw.get("p2p_seq_id"), collective) if p2p else collective,
         backend=backend,
         op=direction[1] if direction else op,
@@ -292,7 +296,7 @@ def _entry(raw: Mapping[str, object]) -> Entry:
         peer=int(direction[3]) if direction else None,
         in_sizes=_sizes(raw.get("input_sizes")),
         out_sizes=_sizes(raw.get("output_sizes")),
-        dtypes=(*_names(raw.get("input_dtypes")), *_names(raw.get("output_dtypes"))),
+        dtypes=(*_dtypes(raw.get("input_dtypes")), *_dtypes(raw.get("output_dtypes"))),
         created_ns=_number(raw.get("time_created_ns"), 0),
         timeout_ms=timeout if timeout > 0 else None,
         frame=_frame(raw.get("frames")),

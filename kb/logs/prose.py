@@ -17,13 +17,13 @@ _MACHINE = re.compile(
     | (?:Traceback|Exception\ raised|During\ handling|The\ above\ exception)\b
     | (?:File\ ".{1,300}",\ line|frame\ \#|\#\d+\ )
     | [\w.]{1,80}(?:Error|Exception|Warning|Exit)\b(?::|$)
-    | \d{1,3}%\s?\||.{0,80}\d{1,3}%\|       # a bar
     | (?:set|setenv|ulimit|sudo|cd|nvidia-smi|CUDA_VISIBLE_DEVICES=\S*|[A-Z_]{3,40}=\S*)\s
     | [A-Z][A-Z0-9_]{2,60}\s?=              # a setting
     | [$>\#]\ ?\w+\ |[{}()\[\]<>|+*~^=-]+\s*$
     | ['"{]
     | -{3,}|\*{3,}|={3,}
     | [\w./-]{1,80}:\d+(?::\d+)?[:\ ]       # host:pid, file:line
+    | \d{1,3}%\s?\||(?=[^%]{0,83}%).{0,80}\d{1,3}%\|    # a bar
     )""",
     re.VERBOSE,
 )

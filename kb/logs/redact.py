@@ -12,12 +12,25 @@ from dataclasses import dataclass
 
 MARK = "<redacted:{}>"
 _WORD = r"(?<![A-Za-z0-9_-])"
+_QUOTE = r"\\{0,7}['\"]"  # escaped where JSON stands within JSON
+_SET = r"(?:=>?|:=?|[：＝]|%3[AD])"
 _KEYS_OF_SECRETS = (
-    r"passwords?|passwd|passphrase|pwd|secrets?|secret[_-]?key|api[_-]?key|apikey|access[_-]?key"
-    r"(?:[_-]?id)?|private[_-]?key|credentials?|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh"
-    r"|gitlab|slack|bot|app|wandb|login|session|refresh|security|api|secret|bearer)[_-]?token"
+    r"passwords?|passwd|passphrase|secrets?|secret[_-]?key|api[_-]?key|apikey|access[_-]?key"
+    r"(?:[_-]?id)?|(?:private|account|wandb|encryption|signing)[_-]?key|credentials?"
+    r"|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh|gitlab|slack|bot|app|wandb|login"
+    r"|session|refresh|security|api|secret|vault)[_-]?token"
 )
 _PLAIN_VALUE = r"(?:none|null|true|false|required|optional|\*+|\.{3}|<|\$|xxx|your)"
+_VALUE = r"(?!\\|\d{1,5}(?![\w.-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+_QUOTED = r"(?<=\")[^\"\n]{3,4096}(?<!\\)|(?<=')[^'\n]{3,4096}(?<!\\)"
+_HEADER = r"[A-Za-z0-9._~+/=-]"
+# What no word, count or piece of code after "token:" looks like.
+_RANDOM = (
+    r"(?-i:(?=\d{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}\d)[A-Za-z0-9+/]{12,4096}+={0,2}"
+    r"|(?=[\d_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}\d)[\w+/-]{16,4096}+={0,2}"
+    r"|[a-z0-9]{6}\.[a-z0-9]{16}|[a-z]{20,256}+|[A-Z]{20,256}+|[A-Za-z]{32,256}+)"
+    r"(?!\.?\w|[(\[])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +50,40 @@ def _keep_front(kind: str) -> Callable[[re.Match[str]], str]:
 _RULES = (
     _Rule(
         "private-key",
-        ("private key-----",),
+        ("private key",),
         re.compile(
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?"
-            r"(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+            r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
             re.DOTALL,
         ),
     ),
     _Rule(
         "token",
-        ("akia", "asia", "aroa", "aida"),
-        re.compile(_WORD + r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
+        ("akia", "asia", "aroa", "aida", "ltai", "akid", "aklt"),
+        re.compile(
+            _WORD + r"(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{12,26}"
+            r"|AKID[A-Za-z0-9]{16,40}|AKLT[A-Za-z0-9]{20,60})(?![A-Za-z0-9])"
+        ),
     ),
     _Rule(
         "token",
-        ("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "pypi-"),
+        (
+            "hf_",
+            "ghp_",
+            "gho_",
+            "ghu_",
+            "ghs_",
+            "ghr_",
+            "github_pat_",
+            "glpat-",
+            "gldt-",
+            "npm_",
+            "pypi-",
+        ),
         re.compile(
             _WORD
             + r"(?:hf_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
-            r"|glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,})"
+            r"|gl(?:pat|dt)-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,})"
         ),
     ),
     _Rule(
@@ -68,46 +96,133 @@ _RULES = (
         ),
     ),
     _Rule(
+        "token",
+        ("k_live_", "k_test_", "nvapi-", "r8_", "wandb_v1_", "tkb_", "tskey-", "dop_v1_", "hvs."),
+        re.compile(
+            _WORD + r"(?:[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|nvapi-[A-Za-z0-9_-]{20,}"
+            r"|r8_[A-Za-z0-9]{30,}|(?:wandb_v1|tkb)_[A-Za-z0-9_-]{30,}|tskey-[A-Za-z0-9-]{16,}"
+            r"|dop_v1_[a-f0-9]{32,}|hvs\.[A-Za-z0-9_-]{20,})"
+        ),
+    ),
+    _Rule(
         "webhook",
-        ("hooks.slack.com/",),
-        re.compile(r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]+"),
+        (
+            "hooks.slack.com/",
+            "/api/webhooks/",
+            "/open-apis/bot/",
+            "/webhook/send?",
+            "telegram.org/",
+        ),
+        re.compile(
+            r"((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks"
+            r"|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot(?:/v2)?/hook)/"
+            r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/bot)"
+            r"[A-Za-z0-9/:_-]+"
+        ),
         _keep_front("webhook"),
+    ),
+    _Rule(
+        "signature",
+        ("?sig=", "&sig=", "signature="),
+        re.compile(
+            r"([?&](?:sig|(?:x-(?:amz|goog|oss)-)?signature)=)[A-Za-z0-9%+/_-]{16,4096}={0,2}",
+            re.IGNORECASE,
+        ),
+        _keep_front("signature"),
     ),
     _Rule(
         "credentials",
         ("://",),
-        re.compile(r"(://)(?!<redacted)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?=@)"),
+        re.compile(
+            r"(://)(?!<redacted)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
+            r"(?=@)"
+        ),
         _keep_front("credentials"),
     ),
     _Rule(
-        "token",
-        ("bearer ", "basic ", "x-api-key", "wandb login", "docker login"),
+        "cookie",
+        ("cookie",),
         re.compile(
-            r"((?:Authorization['\"]?\s{0,4}[:=]\s{0,4}['\"]?)?(?:Bearer|Basic) |"
-            r"x-api-key['\"]?\s{0,4}[:=]\s{0,4}['\"]?|wandb login (?:--relogin )?)"
-            r"(?!<redacted)[A-Za-z0-9._~+/=-]{16,}",
+            rf"(\bcookie(?:{_QUOTE})?\s{{0,4}}[:：]\s{{0,4}}(?:{_QUOTE})?)"
+            r"(?=[\w.-]{1,64}=[^\s=])[^\n'\"]{4,4096}",
             re.IGNORECASE,
+        ),
+        _keep_front("cookie"),
+    ),
+    _Rule(
+        "token",
+        ("authorization", "bearer ", "basic "),
+        re.compile(
+            rf"((?i:authorization)(?:{_QUOTE})?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?"
+            rf"(?:(?i:bearer|basic|token|apikey|negotiate) {{1,4}}(?!(?i:{_PLAIN_VALUE}|tokens?\b))"
+            rf"|(?={_RANDOM}))"
+            rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}\d)"
+            rf"|(?i:basic) (?=.[A-Za-z0-9+/]{{0,64}}?[A-Z0-9=])(?={_HEADER}{{16}}))"
+            rf"{_HEADER}{{6,}}"
         ),
         _keep_front("token"),
     ),
     _Rule(
-        "secret",
-        ("pass", "pwd", "secret", "key", "credential", "token"),
+        "token",
+        ("wandb login", "wandb.login", "api key", "api_key", "api-key"),
         re.compile(
-            r"(?<![A-Za-z0-9_.-])((?:--)?[A-Za-z0-9_.-]{0,48}?(?:" + _KEYS_OF_SECRETS + r"|_TOKEN)"
-            r"['\"]?\]?(?:\s{0,4}(?:=|:=?|=>)\s{0,4}|(?<=[a-z]) (?=[^\s-]{8}))['\"]?)"
-            r"(?!" + _PLAIN_VALUE + r")"
-            r"(?:(?<=\")[^\"\n]{3,256}(?=\")|(?<=')[^'\n]{3,256}(?=')"
-            r"|(?<![\"'])(?!\d{1,5}(?![\w.-]))[^\s\"',;&()<>\[\]{}|]{4,256})",
+            r"(wandb login (?:--\S{1,200} ){0,4})(?!<redacted|-)[A-Za-z0-9._~+/=-]{16,}"
+            r"|((?i:wandb[. ]login|api[ _-]key)[^\n]{0,160}?(?<![0-9A-Za-z]))"
+            r"[0-9a-f]{40}(?![0-9a-f])"
+        ),
+        lambda match: (match[1] or match[2]) + MARK.format("token"),
+    ),
+    _Rule(
+        "secret",
+        ("--",),
+        re.compile(
+            rf"(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token)"
+            rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}\d))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
+            rf"(?:{_QUOTE})?)(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
             re.IGNORECASE,
         ),
         _keep_front("secret"),
     ),
     _Rule(
         "secret",
-        ("密码", "口令", "密钥"),
+        ("pass", "pwd", "secret", "key", "credential", "token"),
         re.compile(
-            r"((?:密码|口令|密钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,256}"
+            rf"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS}"
+            # PWD is also where a job ran, and lower-case names in _token are counts and words.
+            rf"|pwd(?!\s{{0,4}}{_SET}?\s{{0,4}}(?:{_QUOTE})?[/~])|(?-i:_TOKEN)"
+            rf"|_token(?=(?:{_QUOTE})?\]?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?{_RANDOM}))"
+            rf"(?:{_QUOTE})?\]?(?:\s{{0,4}}{_SET}\s{{0,4}}"
+            rf"|(?<=[a-z]) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}\d)\S{{7}})))"
+            rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|{_QUOTE})?)(?!{_PLAIN_VALUE})"
+            rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{_QUOTED}|(?<![\"'\[]){_VALUE})",
+            re.IGNORECASE,
+        ),
+        _keep_front("secret"),
+    ),
+    _Rule(
+        "token",
+        ("token", "令牌"),
+        re.compile(
+            r"(?<![A-Za-z0-9_.-])((?i:(?:--|x-(?:[a-z]{1,20}-){0,3})?token|令牌)"
+            rf"(?:{_QUOTE})?\]?[ \t]{{0,4}}(?:{_SET}|是|为)[ \t]{{0,4}}(?:{_QUOTE})?){_RANDOM}"
+        ),
+        _keep_front("token"),
+    ),
+    _Rule(
+        "secret",
+        ("密码", "口令", "密钥", "秘钥"),
+        re.compile(
+            r"((?:密码|口令|[密秘]钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,4096}"
+        ),
+        _keep_front("secret"),
+    ),
+    _Rule(
+        "secret",
+        ("curl ", "sshpass ", "docker login "),
+        re.compile(
+            r"(curl [^\n|]{0,200}?(?<= )(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:"
+            r"|(?:sshpass|docker login) [^\n|]{0,200}?(?<= )-p ?['\"]?)"
+            r"(?!<redacted)[^\s'\"-][^\s'\"]{3,256}"
         ),
         _keep_front("secret"),
     ),
@@ -129,8 +244,8 @@ def _gate() -> Callable[[str], object]:
     """
     import re2
 
-    # Keys are spelt out, since "key" or "token" alone stand on every other line.
-    broad = {"pass", "pwd", "secret", "key", "credential", "token"}
+    # What stands on every other line is spelt out.
+    broad = {"pass", "secret", "key", "credential", "token", "--", "://"}
     literals = sorted({t for rule in _RULES for t in rule.triggers} - broad)
     options = re2.Options()
     options.case_sensitive = False
@@ -138,7 +253,9 @@ def _gate() -> Callable[[str], object]:
     # A set of one: it only says yes or no, in half the time. Its automaton is one of some hundred
     # short words, far below the memory at which re2 gives up on a set.
     gate = re2.Set.SearchSet(options)
-    gate.Add("|".join([*map(re.escape, literals), _KEYS_OF_SECRETS, "_token"]))
+    token = rf"(?:_|--)token|token(?:{_QUOTE})?\]?[ \t]{{0,4}}(?:{_SET}|是|为)"
+    address = r"://[^\s/'\"]+@"
+    gate.Add("|".join([*map(re.escape, literals), _KEYS_OF_SECRETS, "pwd", token, address]))
     gate.Compile()
     found: Callable[[str], object] = gate.Match
     return found
@@ -150,6 +267,11 @@ _suspicious = _gate()
 _BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
 
 
+def is_clean(text: str) -> bool:
+    """Whether nothing in `text` can be a secret; then no part of it holds one either."""
+    return (text.isascii() or not _BEYOND_THE_GATE.search(text)) and not _suspicious(text)
+
+
 def redact(text: str) -> tuple[str, int]:
     """Replace secrets by ``<redacted:kind>``; returns the text and how many were replaced.
 
@@ -157,7 +279,7 @@ def redact(text: str) -> tuple[str, int]:
     authorisation headers, URLs with credentials, values of password-like keys, e-mail addresses.
     Redacting twice changes nothing more.
     """
-    if (text.isascii() or not _BEYOND_THE_GATE.search(text)) and not _suspicious(text):
+    if is_clean(text):
         return text, 0
     lowered = text.lower()
     total = 0

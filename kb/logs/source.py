@@ -102,9 +102,9 @@ def short_names(names: Sequence[str]) -> list[str]:
     names = [legible(name) for name in names]
     try:
         shared = os.path.commonpath([Path(name).parent for name in names])
-    except ValueError:  # some absolute, some not
+        return [str(Path(name).relative_to(shared)) for name in names]
+    except ValueError:  # some absolute, some not; `//`, a root of its own
         return names
-    return [str(Path(name).relative_to(shared)) for name in names]
 
 
 def legible(name: str) -> str:

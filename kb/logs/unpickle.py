@@ -20,7 +20,8 @@ from typing import Any
 from kb.errors import InputError
 
 MAX_BYTES = 256 * 1024 * 1024  # 20 times the largest dump of the default 2000 entries with stacks
-MAX_OPS = 30_000_000  # opcodes of a dump of that size; bounds time and memory
+MAX_OPS = 30_000_000  # opcodes of a dump of that size; bounds time
+MAX_KEPT = 2_000_000  # containers and memo places; 200,000 entries hold 1.7 million
 MAX_PLACES = MAX_OPS  # values in it, shared ones counted wherever they stand
 MAX_DEPTH = 24  # a dump nests 5 deep (dump, entries, entry, sizes, size)
 
@@ -33,7 +34,11 @@ _LITERALS = frozenset(
     | {"BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINSTRING", "SHORT_BINSTRING"}
     | {"BINBYTES", "SHORT_BINBYTES", "BINBYTES8"}
 )
-_KEYS = (str, bytes, int, float, type(None))
+_KEPT = frozenset(
+    {"EMPTY_LIST", "EMPTY_DICT", "LIST", "DICT", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"}
+    | {"BINPUT", "LONG_BINPUT", "MEMOIZE"}
+)
+_KEYS = (str, bytes)  # their hashes are salted; numbers can be chosen to share one
 
 
 def load_plain(data: bytes, *, name: str) -> object:
@@ -88,7 +93,7 @@ class _Builder:
             "EMPTY_TUPLE": lambda _: push(()),
             "EMPTY_LIST": lambda _: push([]),
             "EMPTY_DICT": lambda _: push({}),
-            "MARK": lambda _: self._marks.append(len(self._stack)),
+            "MARK": self._mark,
             "TUPLE": lambda _: push(tuple(self._marked())),
             "TUPLE1": lambda _: push(tuple(self._last(1))),
             "TUPLE2": lambda _: push(tuple(self._last(2))),
@@ -115,17 +120,27 @@ class _Builder:
             ValueError: the bytes are no opcodes; other errors come of a stack that does not fit.
         """
         acts = self._acts
+        kept = 0
         for steps, (opcode, argument, position) in enumerate(pickletools.genops(data), start=1):
             act = acts.get(opcode.name)
             if act is None:
-                wants = f" ({argument})" if isinstance(argument, str) else ""
+                wants = f" ({argument[:80]!r})" if isinstance(argument, str) else ""
                 raise _RefusedError(
-                    f"holds the pickle opcode {opcode.name}{wants[:80]} at byte {position}"
+                    f"holds the pickle opcode {opcode.name}{wants} at byte {position}"
                 )
             act(argument)
+            kept += opcode.name in _KEPT
             if steps > MAX_OPS:
                 raise _RefusedError(f"has more than {MAX_OPS:,} steps")
+            if kept > MAX_KEPT:
+                raise _RefusedError(f"has more than {MAX_KEPT:,} containers and memo places")
         return self._stack.pop()
+
+    def _mark(self, _: object) -> None:
+        """Open a container; every open mark is a level of nesting."""
+        if len(self._marks) > MAX_DEPTH:
+            raise _RefusedError(f"nests deeper than {MAX_DEPTH} levels")
+        self._marks.append(len(self._stack))
 
     def _put(self, index: int) -> None:
         self._memo[index] = self._stack[-1]
@@ -163,7 +178,7 @@ def _pairs(items: list[object]) -> dict[object, object]:
     """Keys and values that follow each other, as a dict."""
     for key in items[::2]:
         if not isinstance(key, _KEYS):
-            raise _RefusedError(f"has a {type(key).__name__} as a key, which no recorder writes")
+            raise _RefusedError(f"has a key of type {type(key).__name__}, which no recorder writes")
     return dict(zip(items[::2], items[1::2], strict=True))
 
 

@@ -18,16 +18,21 @@ _DAMAGED = (
     "(`sqlite3 FILE .recover` saves what is readable)"
 )
 _DISK = "free space on that disk and try again; nothing was changed"
-_TODO: dict[int, tuple[str, str]] = {
-    sqlite3.SQLITE_NOTADB: ("is not a database, or is damaged", _DAMAGED),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", _DAMAGED),
-    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", _DISK),
-    sqlite3.SQLITE_IOERR: ("cannot be read or written: the disk is full or failing", _DISK),
-    sqlite3.SQLITE_READONLY: ("cannot be written", _FOLDER),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened or created", _FOLDER),
-    sqlite3.SQLITE_PERM: ("may not be opened", _FOLDER),
-    sqlite3.SQLITE_BUSY: ("is being written by another process", "try again when it is done"),
-    sqlite3.SQLITE_LOCKED: ("is being written by another thread", "try again when it is done"),
+_WAIT = "try again when it is done"
+_TODO: dict[int, tuple[str, str, str]] = {  # what is wrong, what to do, the error's reason
+    sqlite3.SQLITE_NOTADB: ("is not a database, or is damaged", _DAMAGED, "store_damaged"),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", _DAMAGED, "store_damaged"),
+    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", _DISK, "store_full"),
+    sqlite3.SQLITE_IOERR: (
+        "cannot be read or written: the disk is full or failing",
+        _DISK,
+        "store_full",
+    ),
+    sqlite3.SQLITE_READONLY: ("cannot be written", _FOLDER, "store_rights"),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened or created", _FOLDER, "store_rights"),
+    sqlite3.SQLITE_PERM: ("may not be opened", _FOLDER, "store_rights"),
+    sqlite3.SQLITE_BUSY: ("is being written by another process", _WAIT, "store_busy"),
+    sqlite3.SQLITE_LOCKED: ("is being written by another thread", _WAIT, "store_busy"),
 }
 
 
@@ -115,4 +120,6 @@ class Database:
         known = _TODO.get(code & 0xFF) if isinstance(code, int) else None
         if known is None:
             return StoreError(f"{self.path}: {error}", todo="please report this as a bug")
-        return StoreError(f"{self.path} {known[0]} ({error})", todo=known[1])
+        what, todo, reason = known
+        values = {"path": str(self.path), "why": str(error)}
+        return StoreError(f"{self.path} {what} ({error})", todo=todo, reason=reason, values=values)

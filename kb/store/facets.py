@@ -115,7 +115,12 @@ def day_range(filters: Filters) -> tuple[int, int] | None:
         return None
     for name, text in (("since", filters.since), ("until", filters.until)):
         if text and day_number(text) == NO_DAY:
-            raise InputError(f"{name}={text!r} is not a date", todo="write it as YYYY-MM-DD")
+            raise InputError(
+                f"{name}={text!r} is not a date",
+                todo="write it as YYYY-MM-DD",
+                reason="no_date",
+                values={"field": name, "text": text},
+            )
     first = day_number(filters.since) if filters.since else NO_DAY + 1
     last = day_number(filters.until) if filters.until else LAST_DAY
     # a year or month as the end means all of it

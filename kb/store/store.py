@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import NotFoundError, StoreError
+from kb.home import make_home
 from kb.store.connect import Database
 from kb.store.facets import NO_FILTERS
 from kb.store.preferences import Preferences
@@ -64,7 +65,7 @@ class Store:
         """
         database = Database(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_home(path.parent)
         except OSError as error:
             raise StoreError(
                 f"{path.parent}: {error.strerror}",
@@ -139,7 +140,12 @@ class Store:
             if row is None:
                 near = nearest(connection, entry_id)
                 todo = f"did you mean {', '.join(near)}?" if near else "search for it instead"
-                raise NotFoundError(f"there is no entry {entry_id!r}", todo=todo)
+                raise NotFoundError(
+                    f"there is no entry {entry_id!r}",
+                    todo=todo,
+                    reason="no_entry_near" if near else "no_entry",
+                    values={"id": entry_id, "near": ", ".join(near)},
+                )
             return next(read_entries(connection, [row]))
 
     def iter_entries(self, filters: Filters = NO_FILTERS, *, batch: int = BATCH) -> Iterator[Entry]:

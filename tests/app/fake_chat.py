@@ -11,6 +11,7 @@ from kb.chat.types import (
     Citation,
     Conversation,
     Option,
+    Outcome,
     Question,
     Reply,
     Statement,
@@ -43,11 +44,15 @@ CHANGES = (Change(cause="rank-crash", title="One rank crashed", before=0.5, afte
 
 @dataclass
 class FakeChat:
-    """Says `statements` to everything; `before` is called before each, `failure` raised after."""
+    """Says `statements` to everything; `before` is called before each, `failure` raised after.
+
+    `outcome` is what every reply offers to keep.
+    """
 
     statements: tuple[Statement, ...] = STATEMENTS
     before: Callable[[int], None] = lambda _place: None
     failure: Exception | None = None
+    outcome: Outcome | None = None
     asked: list[tuple[str, str, Language | None]] = field(default_factory=list)
     begun: list[LogReading] = field(default_factory=list)
     kept: dict[str, Conversation] = field(default_factory=dict)
@@ -56,6 +61,7 @@ class FakeChat:
     def reset(self) -> None:
         """As new."""
         self.statements, self.before, self.failure = STATEMENTS, lambda _place: None, None
+        self.outcome = None
         self.asked.clear()
         self.begun.clear()
         self.kept.clear()
@@ -142,6 +148,7 @@ class FakeChat:
             question=QUESTION,
             changes=CHANGES,
             suggestions=("How sure are you?",),
+            outcome=self.outcome,
         )
         turn = Turn(asked=message, reply=reply, at_s=2.0)
         self.kept[identifier] = replace(kept, turns=(*kept.turns, turn))

@@ -102,7 +102,7 @@ class FakeService:
         if self.failure:
             raise self.failure
         if not text.strip():
-            raise InputError("the input is empty", todo="paste the log")
+            raise InputError("the input is empty", todo="paste the log", reason="empty")
         return LogReading(incident=Incident(), events=(), description=text, excerpt="")
 
     def read_paths(
@@ -114,7 +114,7 @@ class FakeService:
             if not path.exists():
                 raise InputError(f"{path} does not exist", todo="check the path")
             if path.is_file() and b"\0" in path.read_bytes():
-                unread.append(Unread(file=path.name, reason="is binary"))
+                unread.append(Unread(file=path.name, reason="is binary", code="binary"))
             elif path.is_file():
                 texts.append(path.read_text(encoding="utf-8", errors="replace"))
         reading = self.read_text("\n".join(texts))
@@ -268,7 +268,12 @@ class FakeService:
         for entry in ENTRIES:
             if entry.id == identifier:
                 return entry
-        raise NotFoundError(f"no entry {identifier!r}", todo="search for it")
+        raise NotFoundError(
+            f"no entry {identifier!r}",
+            todo="search for it",
+            reason="no_entry",
+            values={"id": identifier},
+        )
 
     def entries(
         self,

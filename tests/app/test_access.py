@@ -203,8 +203,13 @@ def test_a_server_with_keys_asks_for_one(
         bearer = client.put("/v1/diagnose", content=log, headers={"authorization": f"Bearer {key}"})
         header = client.get("/v1/causes", headers={"x-api-key": key})
         limited = client.get("/v1/causes", headers={"x-api-key": key})
+        shut = [
+            client.request(method, path, params={"unheard": "of"}).status_code
+            for method, path in (("POST", "/v1/entries"), ("DELETE", "/v1/entries/a"))
+        ]
         health = client.get("/healthz")
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
     assert (bearer.status_code, header.status_code, health.status_code) == (200, 200, 200)
+    assert shut == [401, 401]
     assert limited.status_code == 429
     assert 1 <= int(limited.headers["retry-after"]) <= 5

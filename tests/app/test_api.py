@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 PROBLEM = "application/problem+json"
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
+
+
+HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 def problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
@@ -179,6 +183,18 @@ def test_a_forms_number_is_checked_as_a_number(
     assert "`str`" not in body["detail"]
 
 
+def test_a_body_that_asks_for_a_language_gets_its_errors_in_it(client: httpx.Client) -> None:
+    """`lang` of a form or of JSON holds for what is refused too."""
+    form = client.post("/v1/diagnose", data={"lang": "zh"}, files={"file": ("a.log", b"\x00" * 99)})
+    item = {"text": "\x00" * 99, "lang": "zh"}
+    batch = client.post("/v1/diagnose/batch", json={"items": [item, {"text": "x", "lang": "en"}]})
+    refused = [form.json(), *(one["problem"] for one in batch.json()["items"] if one["problem"])]
+    assert form.headers["content-language"] == "zh"
+    assert [re.search("[\u4e00-\u9fff]", body["detail"]) is not None for body in refused] == [
+        True
+    ] * len(refused)
+
+
 def test_text_is_what_the_terminal_shows(
     client: httpx.Client, service: FakeService, log: str
 ) -> None:
@@ -187,7 +203,8 @@ def test_text_is_what_the_terminal_shows(
     labels = service.knowledge.labels
     view = present(service.diagnose_text(log), labels)
     words = Words(labels, view.language)
-    assert response.text == click.unstyle(render_text(view, words, width=100))
+    shown = render_text(view, words, width=100, more="word.more_markdown")
+    assert response.text == click.unstyle(shown)
 
 
 @pytest.mark.parametrize(
@@ -276,10 +293,15 @@ def test_language_is_parameter_then_header_then_input(
 def test_errors_are_problems(
     client: httpx.Client, method: str, path: str, options: dict[str, Any], status: int, code: str
 ) -> None:
-    """Every refusal is problem JSON with a detail and, where there is one, the next step."""
-    body = problem(client.request(method, path, **options), status, code)
-    assert body["detail"]
-    assert body["todo"]
+    """Every refusal is problem JSON: what was wrong and the next step, in the caller's language."""
+    for language in ("zh", "en"):
+        headers = {**options.get("headers", {}), "accept-language": language}
+        answer = client.request(method, path, **{**options, "headers": headers})
+        body = problem(answer, status, code)
+        assert answer.headers["content-language"] == language
+        for said in (body["title"], body["detail"], body["todo"]):
+            assert said
+            assert bool(HAN.search(said)) == (language == "zh"), said
 
 
 def test_wrong_method_names_the_right_ones(client: httpx.Client) -> None:

@@ -30,6 +30,15 @@ def test_search_is_the_same_by_get_and_post(client: httpx.Client) -> None:
     assert client.post("/v1/search", json=body).json() == found.json()
 
 
+def test_a_filter_is_a_name(client: httpx.Client) -> None:
+    """A value longer than any name is refused before anything is searched with it."""
+    for length, status in ((200, 200), (201, 422)):
+        for path in ("/v1/search", "/v1/entries"):
+            asked = {"q": "hang"} if path == "/v1/search" else {}
+            found = client.get(path, params=asked | {"hardware": "-" * length})
+            assert (path, length, found.status_code) == (path, length, status)
+
+
 def test_pages_follow_one_another(client: httpx.Client) -> None:
     """Following next_offset gives every entry once, in order; cases are only cases."""
     seen: list[str] = []
@@ -91,8 +100,8 @@ def test_a_parameter_nobody_reads_is_refused(
     answer = client.get(path)
     problem = answer.json()
     assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
-    assert problem["detail"] == f"unknown parameters: {wrong}"
-    assert right in problem["todo"].removeprefix("this path takes: ").split(", ")
+    assert problem["detail"] == f"Unknown parameters: {wrong}"
+    assert right in problem["todo"].removeprefix("This path takes: ").split(", ")
 
 
 def test_feedback_comes_in_pages(client: httpx.Client) -> None:

@@ -21,10 +21,10 @@ import pytest
 from app import cli
 from app.commands.chat import messages
 from app.commands.common import State
-from app.contribute import read_feedback
+from app.contribute import StoredFeedback, read_feedback
 from app.labels import Words
 from app.talking import render_statement
-from kb.chat.types import Citation, Conversation, Reply, Statement
+from kb.chat.types import Citation, Conversation, Outcome, Reply, Statement
 from kb.errors import InputError
 from kb.settings import Settings
 from kb.types import Bilingual
@@ -87,11 +87,13 @@ def run(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Run:
-    """Runs one command line with the fakes; standard input is a pipe."""
+    """Runs one command line with the fakes; standard input is a pipe unless it says `terminal`."""
 
-    def go(*words: str, stdin: str | bytes = "") -> Result:
+    def go(*words: str, stdin: str | bytes = "", terminal: bool = False) -> Result:
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        given = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+        monkeypatch.setattr(given, "isatty", lambda: terminal)
+        monkeypatch.setattr(sys, "stdin", given)
         state = State(
             open_service=lambda *_arguments, **_options: service,  # type: ignore[arg-type,return-value]
             open_chat=lambda _service: chat,  # type: ignore[arg-type,return-value]
@@ -152,7 +154,7 @@ def test_a_file_that_cannot_be_read_is_named(run: Run, tmp_path: Path) -> None:
     core.write_bytes(b"\0\0")
     result = run(str(log), str(core), "--lang", "zh", stdin="")
     assert result.code == 0
-    assert "未能读取 core.1: is binary" in result.err
+    assert "未能读取 core.1: 是二进制文件，不是文本日志" in result.err
 
 
 def test_a_conversation_goes_on(run: Run, chat: FakeChat) -> None:
@@ -261,6 +263,36 @@ def test_an_outcome_is_kept_on_a_word(
     assert stored.source == "cli"
     turns = msgspec.json.decode(kept.body, type=Conversation).turns
     assert [turn.asked for turn in turns] == ["", "that was it"]
+
+
+def test_json_has_a_line_for_what_is_kept(run: Run, chat: FakeChat, service: FakeService) -> None:
+    """Who reads an answer after every message waits for none in vain: the feedback is one."""
+    chat.outcome = Outcome(verdict="right", cause="rank-crash")
+    result = run("--format", "json", stdin="that was it\nyes\nwhy?\n")
+    said, kept, why = result.out.splitlines()
+    assert [msgspec.json.decode(line, type=Reply).number for line in (said, why)] == [1, 2]
+    assert read_feedback(service) == (msgspec.json.decode(kept, type=StoredFeedback),)  # type: ignore[arg-type]
+    assert result.err == ""
+
+
+def test_an_outcome_that_cannot_be_kept_ends_no_talk(run: Run, chat: FakeChat) -> None:
+    """On a terminal it is told, and the person goes on."""
+    chat.outcome = Outcome(verdict="right", cause="gone")
+    result = run(stdin="that was it\nkeep\nwhy?\n", terminal=True)
+    assert result.code == 0
+    assert "'gone' is not a cause" in result.err
+    assert [message for message, _, _ in chat.asked] == ["that was it", "why?"]
+
+
+def test_an_outcome_of_an_earlier_visit_is_not_offered(
+    run: Run, chat: FakeChat, service: FakeService
+) -> None:
+    """It may be kept already: taken up again, the conversation hears the word as a message."""
+    chat.outcome = Outcome(verdict="right", cause="rank-crash")
+    chat.say("that was it", conversation="known", create=True)
+    assert run("--conversation", "known", stdin="keep\n").code == 0
+    assert [message for message, _, _ in chat.asked] == ["that was it", "keep"]
+    assert read_feedback(service) == ()  # type: ignore[arg-type]
 
 
 def test_a_yes_without_an_outcome_is_a_message(run: Run, chat: FakeChat) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,15 @@ def standard_input(data: bytes) -> Iterator[None]:
         yield
     finally:
         sys.stdin = kept
+
+
+def encoding_error(text: str) -> Exception:
+    """What the store and the indexes raise where they are handed `text`."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error
+    raise AssertionError(text)
 
 
 @pytest.fixture
@@ -194,11 +203,35 @@ def test_unexpected_failures_are_kept_in_a_file(
     assert "Traceback" in run("--debug", "diagnose", stdin="x").err
 
 
-def test_arguments_that_are_no_text_are_told(run: Run) -> None:
-    """A name of bytes that are no UTF-8 is a wrong command line, not a failure of ours."""
-    result = run("keys", "add", "\udcff")
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        pytest.param(["keys", "add", "\udcff"], None, id="whole"),
+        pytest.param(["search", "foo", "\udcff"], encoding_error("foo \udcff"), id="joined"),
+        pytest.param(["chat", "--conversation=\udcff"], encoding_error("\udcff"), id="option"),
+        pytest.param(["search", "--framework=\udcff", "x"], ValueError("no text"), id="filter"),
+    ],
+)
+def test_arguments_that_are_no_text_are_told(
+    run: Run, words: list[str], error: Exception | None
+) -> None:
+    """Bytes that are no UTF-8 are a wrong command line, not a failure of ours."""
+
+    def failing(_settings: Settings, **_options: object) -> object:
+        raise error or AssertionError
+
+    result = run(*words, opener=failing)
     assert (result.code, result.out) == (2, "")
-    assert result.err == "error: '\\udcff' is not UTF-8 — type it as text\n"
+    (wrong,) = (word for word in words if "\udcff" in word)
+    assert result.err == f"error: {wrong!a} is not UTF-8 — type it as text\n"
+
+
+def test_a_file_may_have_any_name(run: Run, log: str, tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 in a path are read, or told as that file's own trouble."""
+    path = tmp_path / "job\udcff.log"
+    assert "does not exist — check the path" in run("diagnose", str(path)).err
+    path.write_text(log, encoding="utf-8")
+    assert run("diagnose", str(path)).code == 0
 
 
 def test_what_is_kept_of_a_failure_holds_no_secret(
@@ -298,6 +331,26 @@ def test_evaluate_counts_the_knowledge(run: Run) -> None:
     assert sum(map(int, figures["knowledge"]["cases by backend"].values())) == 2
     assert sum(map(int, figures["knowledge"]["cases by year first seen"].values())) == 2
     assert "rank-crash           1" in run("evaluate", "knowledge").out
+
+
+def test_failures_are_told_in_the_language_asked_for(
+    run: Run, settings: Settings, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By --lang, else by the setting; in English with the whole path, in the words of before."""
+    chinese = run("lint", "/nowhere/x.sh", "--lang", "zh")
+    why = "No such file or directory"
+    assert (chinese.code, chinese.err) == (
+        2,
+        f"错误：文件 x.sh 无法读取（{why}）。请检查文件和它的权限。\n",
+    )
+    english = run("lint", "/nowhere/x.sh", "--lang", "en").err
+    assert english == f"error: /nowhere/x.sh: {why} — check the path and rights\n"
+    assert "Error: 没有可读的内容。" in run("ingest", "--lang", "zh").err
+    state = State(settings_source=lambda: replace(settings, lang="zh"))
+    assert cli.run(("keys", "remove", "ops"), state=state) == 1
+    assert capfd.readouterr().err == (
+        "错误：没有名为“ops”的密钥。已有的密钥可用 timeout-kb keys list 查看。\n"
+    )
 
 
 def test_keys_are_made_listed_and_removed(run: Run) -> None:

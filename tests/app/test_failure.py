@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.failure import told
+from app.failure import sentence, told, why_refused
 from app.labels import Words
-from kb.errors import InputError, NotFoundError
+from kb.errors import DataError, InputError, KBError, NotFoundError, SearchIndexError
 from kb.logs import LogReader
 from kb.logs.evidence import read_evidence
 from kb.types import Bilingual, Language
@@ -27,6 +27,13 @@ REFUSED = {
     "dump.pkl": b"\x80\x04\x95" + bytes(500),
     "cut.gz": b"\x1f\x8b\x08\x00" + b"nonsense" * 20,
 }
+CODE = ("kb", "app", "ingest")
+REFUSALS = {"InputError", "SlowInputError", "NotFoundError", "HttpError"}
+# Measuring and training, which nobody does through a face; what only a bug reaches; the client of
+# the API, whose server has said it in the caller's language; Slack, whose words are labels already.
+WITHOUT_WORDS = ("kb/evaluation/", "kb/embed/", "kb/fuse.py", "app/exchange.py", "app/client.py")
+WITHOUT_WORDS += ("app/slack/", "app/web/", "kb/search.py", "kb/chat/chat.py")
+WITHOUT_WORDS += tuple(f"kb/store/{name}.py" for name in ("records", "statements", "vectors"))
 DUMPS = {
     "notes_3": b"just some words",
     "trace": b"\x80\x02}.",
@@ -103,10 +110,55 @@ def test_a_failure_without_labels_keeps_its_words(labels: Labels) -> None:
     assert (shown.what, shown.todo) == ("no entry x", "look again")
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        SearchIndexError("/x/index is damaged", todo="run `timeout-kb ingest --rebuild`"),
+        DataError("causes.yaml is not YAML"),
+    ],
+    ids=["with-a-next-step", "without"],
+)
+def test_a_failure_of_a_kind_quotes_its_own_words(error: KBError, labels: Labels) -> None:
+    """What has no labels of its own is still told by a sentence of the reader's language."""
+    chinese = told(error, Words(labels, "zh"))
+    english = told(error, Words(labels, "en"))
+    assert (english.what, english.todo) == (error.what, error.todo)
+    assert error.what in chinese.what
+    assert HAN.search(chinese.what)
+    assert error.todo in chinese.todo
+    assert bool(chinese.todo) == bool(error.todo)
+
+
+def test_one_line_joins_both_as_the_language_does(labels: Labels) -> None:
+    """A file's name stands where there is one to tell, and not beside a name in a list."""
+    error = InputError("x", reason="no_trouble", values={"name": "a.log"})
+    assert sentence(error, Words(labels, "en")) == (
+        "a.log tells of no timeout and no error — Import the log of the rank that failed."
+    )
+    listed = why_refused("x", Words(labels, "zh"), code="no_trouble", values={})
+    assert listed == "既没有超时也没有报错。请导入出错那个 rank 的日志。"
+
+
+def test_every_failure_of_a_request_has_words(root: Path) -> None:
+    """Whatever input, exchange or missing thing is refused names the labels that say so."""
+    silent = []
+    for path in sorted(item for name in CODE for item in (root / name).rglob("*.py")):
+        place = path.relative_to(root).as_posix()
+        if place.startswith(WITHOUT_WORDS):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                made = node.exc
+                known = isinstance(made.func, ast.Name) and made.func.id in REFUSALS
+                if known and "reason" not in {item.arg for item in made.keywords}:
+                    silent.append(f"{place}:{node.lineno}")
+    assert silent == []
+
+
 def test_every_reason_has_its_labels(labels: Labels, root: Path) -> None:
     """Reasons in the code and labels in data are the same, each with a next step."""
     reasons, constants = set(), set()
-    for path in sorted((*(root / "kb").rglob("*.py"), *(root / "app").rglob("*.py"))):
+    for path in sorted(item for name in CODE for item in (root / name).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 constants.add(node.value)

@@ -18,10 +18,11 @@ from rich.cells import cell_len
 
 from app.labels import Words
 from app.markdown import render_markdown
-from app.present import duration, percent, present, rank_span
+from app.present import UNDECIDED, duration, facts, percent, present, rank_span
 from app.quoting import plain
 from app.terminal import render_ranks, render_text
 from kb.errors import DataError
+from kb.logs.flight import FaultType
 from kb.types import (
     Bilingual,
     ClaimStatus,
@@ -45,6 +46,11 @@ NASTY = st.text(
     ),
     max_size=40,
 )
+UNHURRIED = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=60,
+    deadline=None,  # a busy machine is no failure
+)
 
 
 def text_of(diagnosis: Diagnosis, labels: Labels, *, width: int = 100, full: bool = False) -> str:
@@ -64,7 +70,8 @@ def test_every_label_used_is_there(labels: Labels, root: Path) -> None:
     """Names of labels in the code stand in data/labels, and none there is unused."""
     groups = {name.split(".")[0] for name in labels}
     used = set()
-    for path in sorted([*(root / "app").rglob("*.py"), *(root / "kb" / "chat").rglob("*.py")]):
+    speaking = (root / "app", root / "ingest", root / "kb" / "chat")
+    for path in sorted(item for folder in speaking for item in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 name = node.value
@@ -72,7 +79,7 @@ def test_every_label_used_is_there(labels: Labels, root: Path) -> None:
                     used.add(name)
     assert used - set(labels) == set()
     spoken_by_value = {"stage", "restart", "claim", "warning", "kind", "source", "band"}
-    spoken_by_value |= {"column", "error", "todo"}
+    spoken_by_value |= {"column", "error", "todo", "title", "note", "fault"}
     unused = {name for name in set(labels) - used if name.split(".")[0] not in spoken_by_value}
     assert unused - {"word.minutes", "word.seconds", "word.hours"} == set()
 
@@ -85,11 +92,13 @@ def test_every_label_used_is_there(labels: Labels, root: Path) -> None:
         ("claim", ClaimStatus),
         ("kind", EntryKind),
         ("source", EvidenceKind),
+        ("fault", FaultType),
     ],
 )
 def test_closed_vocabularies_are_spoken(labels: Labels, group: str, vocabulary: object) -> None:
     """Each value of a closed vocabulary has its words."""
-    assert {f"{group}.{value}" for value in get_args(vocabulary)} <= set(labels)
+    spoken = set(get_args(vocabulary)) - ({UNDECIDED} if group == "fault" else set())
+    assert {f"{group}.{value}" for value in spoken} <= set(labels)
 
 
 def test_label_twins_take_the_same_values(labels: Labels) -> None:
@@ -101,6 +110,49 @@ def test_label_twins_take_the_same_values(labels: Labels) -> None:
         if set(braces.findall(label.zh)) != set(braces.findall(label.en))
     ]
     assert different == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "language", "shown"),
+    [
+        (1, "en", "1 line in 7 ms"),
+        (2, "en", "2 lines in 7 ms"),
+        (0, "en", "0 lines in 7 ms"),
+        (1, "zh", "1 行，用时 7 毫秒"),
+    ],
+)
+def test_one_is_not_several(labels: Labels, lines: int, language: Language, shown: str) -> None:
+    """A label chooses the form of a word by its number."""
+    assert Words(labels, language)("word.took", lines=lines, ms=7) == shown
+
+
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [
+        (
+            "gpu_stall",
+            {"zh": "有 GPU 停住，发出的操作没有做完", "en": "a GPU stopped finishing work"},
+        ),
+        ("unknown", None),
+        ("", None),
+    ],
+)
+def test_a_fault_is_said_in_words(
+    diagnosis: Diagnosis, labels: Labels, fault: str, shown: dict[str, str] | None
+) -> None:
+    """What the ranks' records show is no code, and no row where they do not decide."""
+    incident = replace(diagnosis.incident, fault_type=fault)
+    for language in get_args(Language):
+        words = Words(labels, language)
+        found = {row.label: row.value for row in facts(incident, words)}
+        assert found.get(words("row.fault")) == (shown[language] if shown else None)
+
+
+def test_a_cause_that_is_named_is_possible(diagnosis: Diagnosis, labels: Labels) -> None:
+    """What the engine rounds to nothing is little, not impossible."""
+    rounded = replace(diagnosis.causes[1], probability=0.0)
+    view = present(replace(diagnosis, causes=(diagnosis.causes[0], rounded)), labels)
+    assert [cause.percent for cause in view.causes] == ["70%", "<1%"]
 
 
 def test_a_missing_label_is_named(labels: Labels) -> None:
@@ -256,12 +308,14 @@ def test_hardly_possible_causes_take_one_line(diagnosis: Diagnosis, labels: Labe
         (("op:ALLREDUCE", "same collective ALLREDUCE"), "same collective ALLREDUCE"),
         (("term:timing", "term:seq", "language:cross"), "timing, seq"),
         (("language:same",), None),
+        (("signature:cache", "same op"), "same op"),
+        (("signature:cache", "term:timing"), "cache"),
     ],
 )
 def test_likenesses_are_said_by_worth(
     diagnosis: Diagnosis, labels: Labels, why: tuple[str, ...], shown: str | None
 ) -> None:
-    """Sentences first, then ops and signature; bare words only where there is nothing else."""
+    """Sentences first, then ops; bare words only where there is nothing else."""
     case = replace(diagnosis.cases[0], why=why, differs=())
     (seen,) = present(replace(diagnosis, cases=(case,)), labels).cases
     assert seen.notes == ((f"alike: {shown}",) if shown else ())
@@ -328,7 +382,7 @@ def test_rank_spans_say_the_same_ranks(ranks: list[int]) -> None:
     assert read == sorted(set(ranks))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@UNHURRIED
 @given(text=NASTY)
 def test_hostile_text_cannot_act_in_a_terminal(
     hostile: Callable[[str], Diagnosis], labels: Labels, text: str
@@ -338,7 +392,7 @@ def test_hostile_text_cannot_act_in_a_terminal(
     assert all(line.isprintable() for line in shown.split("\n"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@UNHURRIED
 @given(text=NASTY)
 def test_hostile_text_cannot_act_in_markdown(
     hostile: Callable[[str], Diagnosis], labels: Labels, text: str

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from app import children
+from app.commands import serve, up
 from kb.types import DIAGNOSIS_SCHEMA
 
 RUN = "from app.cli import main; main()"
@@ -102,6 +103,11 @@ def wait_until(met: Callable[[], bool], what: str) -> None:
     while not met():
         assert time.monotonic() < deadline, what
         pause.wait(0.02)
+
+
+def test_a_server_has_time_to_end() -> None:
+    """Its grace, and twice as long for threads at work after it, before it is killed."""
+    assert up.STOP_S >= 3 * serve.GRACE_S
 
 
 @pytest.mark.slow

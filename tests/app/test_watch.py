@@ -6,10 +6,15 @@ import hashlib
 import json
 import os
 import pty
+import re
+import select
 import signal
+import socket
 import subprocess
 import sys
 import termios
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -79,6 +84,28 @@ def until(stream: IO[bytes], wanted: bytes) -> bytes:
         if wanted in line:
             return said
     raise AssertionError(f"{wanted!r} never came: {said!r}")
+
+
+def wait_until(met: Callable[[], bool]) -> None:
+    """Poll until `met`, for at most `DEADLINE_S`."""
+    deadline = time.monotonic() + DEADLINE_S
+    pause = threading.Event()
+    while not met():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
+
+
+def children(pid: int) -> list[str]:
+    """Ids of a process's children."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def blocks(pid: int, number: signal.Signals) -> bool:
+    """Whether a process lets that signal wait."""
+    (mask,) = re.findall(
+        r"^SigBlk:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE
+    )
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 # --- the job is as without it -------------------------------------------------------------------
@@ -265,6 +292,66 @@ def test_a_process_left_behind_does_not_hold_it_up(run: Run) -> None:
     assert done.returncode == 0
 
 
+def test_a_full_disk_is_full_for_a_while_only(
+    root: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """What our stream refuses is lost and told once; what it takes later is there."""
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (9000, r.RLIM_INFINITY))"
+    # More than pipes hold: a part of it was refused when the job, which makes room, goes on.
+    job = (
+        "import os, resource as r\nprint('a' * 4_000_000, flush=True)\n"
+        "r.prlimit(os.getppid(), r.RLIMIT_FSIZE, (r.RLIM_INFINITY, r.RLIM_INFINITY))\nprint('b')"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                f"{limit}; {WATCH[2]}",
+                "watch",
+                "--",
+                sys.executable,
+                "-c",
+                job,
+            ],
+            cwd=root,
+            env=environment,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    assert done.returncode == 0
+    said = (tmp_path / "out").read_bytes()
+    assert said.endswith(b"a\nb\n")
+    assert len(said) < 4_000_000
+    assert done.stderr == b"timeout-kb watch: some output is lost: File too large\n"
+
+
+def test_a_reader_that_does_not_read_can_be_left(root: Path, environment: dict[str, str]) -> None:
+    """It is waited for after the job's end until somebody says otherwise; the code is the job's."""
+    job = f"import sys; print({WATCHDOG!r}); print('a' * 500_000); sys.exit(7)"
+    with subprocess.Popen(
+        [*HEARING, "--", sys.executable, "-c", job],
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        wait_until(lambda: bool(children(process.pid)))
+        wait_until(lambda: not children(process.pid))
+        told: list[IO[bytes]] = []
+        deadline = time.monotonic() + DEADLINE_S
+        while not told:  # one that comes too early is taken for the job's
+            assert time.monotonic() < deadline
+            process.send_signal(signal.SIGTERM)
+            told = select.select([process.stderr], [], [], 2)[0]
+        assert b"ended with exit code 7" in process.stderr.readline()
+        process.wait(DEADLINE_S)
+    assert process.returncode == 7
+
+
 # --- the record ---------------------------------------------------------------------------------
 
 
@@ -449,6 +536,41 @@ def test_a_signal_during_the_diagnosis_ends_it_cleanly(
         rest = process.communicate(timeout=DEADLINE_S)[1]
     assert process.returncode == 7, rest
     assert b"no diagnosis: stopped" in rest
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_diagnosis_of_silence_can_be_stopped_after_the_job(
+    root: Path, environment: dict[str, str], tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """A server that never answers is left; the exit code is the job's, and no record stays."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        subprocess.Popen(
+            [
+                *HEARING,
+                *("--hang-after", "0.2", "--post", f"http://127.0.0.1:{server.getsockname()[1]}"),
+                *("--", sys.executable, "-c", f"input(); raise SystemExit({code})"),
+            ],
+            cwd=root,
+            env={**environment, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        server.settimeout(DEADLINE_S)
+        with server.accept()[0]:
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            wait_until(lambda: not children(process.pid))
+            wait_until(lambda: not blocks(process.pid, number))  # the job has been waited for
+            process.send_signal(number)
+            said = process.communicate(timeout=DEADLINE_S)[1]
+    assert process.returncode == code, said
+    assert said == b"timeout-kb watch: no diagnosis: stopped\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -52,7 +52,7 @@ def test_bad_file_is_named_with_its_reason(
     """Of a bad file and a good one, the good one is in, the bad one is named with its reason."""
     bad, good = write(name, data), write("good-page.txt", PAGE)
     report = ingestor.ingest_paths([bad, good])
-    assert [path for path, _ in report.refused] == [str(bad)]
+    assert [item.path for item in report.refused] == [str(bad)]
     assert reason in report.refused[0].reason
     assert [entry.title.zh for entry in sink.iter_entries()] == [ZH.title]
 
@@ -66,7 +66,7 @@ def test_encodings_give_the_same_entry(
     (entry,) = sink.iter_entries()
     assert report.refused == ()
     assert tuple(fix.title.zh for fix in entry.fixes) == ZH.fixes
-    noted = [reason for _, reason in report.notes]
+    noted = [item.reason for item in report.notes]
     assert noted == ([] if code == "utf-8-sig" else [f"read as {code.replace('-', '_')}"])
 
 
@@ -117,7 +117,7 @@ def test_broken_lines_of_a_thread_file(write: Write, ingestor: Ingestor, sink: M
     lines = [json.dumps(good), '{"broken', "[1]", "", '"\\ud800"', "[" * 100_000, "{}"]
     path = write("threads.jsonl", "\n".join(lines))
     report = ingestor.ingest_paths([path])
-    assert [place.removeprefix(str(path)) for place, _ in report.refused] == [
+    assert [item.path.removeprefix(str(path)) for item in report.refused] == [
         ":2", ":3", ":5", ":6", ":7",
     ]  # fmt: skip
     assert [entry.url for entry in sink.iter_entries()] == ["https://x.org/1"]
@@ -150,7 +150,7 @@ def test_what_is_no_file(tmp_path: Path, ingestor: Ingestor, write: Write) -> No
     os.mkfifo(tmp_path / "folder" / "pipe.log")
     report = ingestor.ingest_paths([tmp_path / "folder", tmp_path / "missing"])
     assert report.added == 1
-    assert {Path(path).name: reason.split(" — ")[0] for path, reason in report.refused} == {
+    assert {Path(item.path).name: item.reason.split(" — ")[0] for item in report.refused} == {
         "circle": "cannot be read: Too many levels of symbolic links",
         "gone": "is a link to a file that is gone",
         "pipe.log": "is not a file (a pipe, socket or device)",
@@ -184,7 +184,7 @@ def test_no_rights(open_folder: Path, ingestor: Ingestor) -> None:
         os.seteuid(user)
         (open_folder / "closed").chmod(0o700)
     assert report.added == 1
-    assert {Path(path).name: reason.split(" — ")[0] for path, reason in report.refused} == {
+    assert {Path(item.path).name: item.reason.split(" — ")[0] for item in report.refused} == {
         "closed": "cannot be listed: Permission denied",
         "secret.txt": "cannot be read: Permission denied",
     }

@@ -53,6 +53,25 @@ def test_tags_the_end_cuts_off_are_dropped(tag: str, words: WordLists) -> None:
     assert [line for line in read_html(page, words).lines if line] == ["# Hang", "It hung."]
 
 
+@pytest.mark.parametrize(
+    ("page", "lines"),
+    [
+        ("<h1>T</h1>\n<p>Memory < 2 GB.\nSet it.", ["# T", "Memory < 2 GB. Set it."]),
+        (
+            "<h1>T</h1><p>It is <nan here:\nmemory < 2 GB.",
+            ["# T", "It is <nan here: memory < 2 GB."],
+        ),
+        ("<pre>loss <nan\nWatchdog\n", ["```", "loss <nan", "Watchdog", "```"]),
+        ("<pre>loss <nan\nWatchdog</pr", ["```", "loss <nan", "Watchdog", "```"]),
+        ("<pre>" + "loss <nan\n" * 20_000, ["```", *["loss <nan"] * 20_000, "```"]),
+    ],
+    ids=["below", "both", "log", "log-and-tag", "many"],
+)
+def test_what_only_begins_like_a_tag_is_text(page: str, lines: list[str], words: WordLists) -> None:
+    """Behind the last tag all that cannot be one is kept, and read in a line's time each."""
+    assert [line for line in read_html(page, words).lines if line] == lines
+
+
 @pytest.mark.parametrize("begin", ["<!--x>", "<![CDATA[x]>", "<![if>"])
 def test_what_begins_again_and_again_is_damage(begin: str, words: WordLists) -> None:
     """Few that never end are read, many are refused before the parser looks for their ends."""

@@ -57,7 +57,9 @@ def test_ids_come_from_the_content(write: Write, ingestor: Ingestor, sink: Memor
     (entry,) = sink.iter_entries()
     assert entry.id == f"writeup-{entry.digest[:16]}"
     assert entry.source_key == str(first.resolve())
-    assert report.notes == ((str(copy), f"has the same content as {first}"),)
+    assert [(item.path, item.reason) for item in report.notes] == [
+        (str(copy), f"has the same content as {first}")
+    ]
 
 
 def test_near_duplicates_of_the_run_and_of_the_store_are_named(
@@ -177,7 +179,7 @@ def test_a_readme_found_in_a_folder_is_left_out(write: Write, ingestor: Ingestor
     write("folder/page.txt", PAGE)
     found = ingestor.ingest_paths([readme.parent])
     named = ingestor.ingest_paths([readme])
-    assert (found.added, [path for path, _ in found.notes]) == (1, [str(readme)])
+    assert (found.added, [item.path for item in found.notes]) == (1, [str(readme)])
     assert (named.added, named.notes) == (1, ())
 
 
@@ -210,6 +212,20 @@ def test_pasted_log_with_a_few_words_is_an_incident(
         "rank3.log": ("incident", False),
         "page.txt": ("writeup", True),
     }
+
+
+def test_a_long_line_of_an_incident_ends_between_words(
+    write: Write, ingestor: Ingestor, sink: MemorySink
+) -> None:
+    """Where the log and the signature leave out the rest of a line, the last word is whole."""
+    long = LOG.strip() + " and waits" * 40
+    ingestor.ingest_paths([write("rank3.log", long)])
+    (entry,) = sink.iter_entries()
+    log = "\n".join(section.text for section in entry.sections)
+    for shown in ("\n".join(entry.signature), log):
+        (cut,) = (line for line in shown.splitlines() if "WorkNCCL" in line)
+        assert cut.endswith((" and…", " waits…"))
+        assert long.startswith(cut.removesuffix("…"))
 
 
 @pytest.mark.parametrize("language", sorted(ARTICLES))

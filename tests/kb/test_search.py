@@ -192,6 +192,15 @@ def test_a_deleted_entry_is_not_shown(tmp_path: Path) -> None:
     assert searcher.search("checkpoint").hits[0].entry_id == "new"
 
 
+def test_an_entry_deleted_after_it_was_found_leaves_its_place(tmp_path: Path) -> None:
+    """What is kept of found entries goes with a change of the store: the next best is shown."""
+    store, _, searcher = make_searcher(tmp_path, ENTRIES)
+    query = "saving the checkpoint hangs on rank zero, gloo data loader"
+    assert [hit.entry_id for hit in searcher.search(query, limit=2).hits] == ["save", "loader"]
+    store.delete(["save"])
+    assert [hit.entry_id for hit in searcher.search(query, limit=1).hits] == ["loader"]
+
+
 def test_a_contradicted_cause_is_not_the_entrys(tmp_path: Path) -> None:
     """The cause shown is the first that stands."""
     causes = (

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kb.errors import InputError
-from kb.logs.flight_read import Dump, Entry, read_dump
+from kb.logs.flight_read import Dump, Entry, parse_dump
 
 VERSIONS = ("1.13", "2.1", "2.3", "2.5", "2.8")
 DEFAULT_TIMEOUT_MS = {"1.13": 1_800_000, "2.1": 1_800_000, "2.3": 600_000, "2.5": 600_000}
@@ -184,7 +184,7 @@ def replay_run(folder: Path) -> list[Path]:
     dumps = []
     for path in sorted((folder / "evidence" / "dumps").glob("nccl_trace_rank_*")):
         try:
-            dumps.append(read_dump(path))
+            dumps.append(parse_dump(path.read_bytes(), name=path.name))
         except InputError as error:
             sys.stderr.write(f"{error}\n")
     if not dumps:

@@ -10,7 +10,6 @@ import pytest
 
 from kb.knowledge import read_yaml
 from kb.logs.evidence import merge_into, read_evidence
-from kb.logs.flight import read_dumps
 from kb.types import Cause, Incident
 from tests.lab.jobs_names import job_names
 from tests.lab.replay import VERSIONS, replay_run
@@ -77,7 +76,8 @@ def test_a_replayed_log_says_what_happened(version: str, tmp_path: Path) -> None
     _copy(HERE / "samples" / "slow_loader", run)
     replay_run(run)
     log = (run / "replayed" / f"nccl-{version}.log").read_text(encoding="utf-8")
-    dumps = read_dumps([run / "evidence" / "dumps"])
+    dumps = read_evidence([run / "evidence" / "dumps"]).dumps
+    assert dumps is not None
     lines = re.findall(
         r"^.*\[Rank (\d)\] Watchdog caught.*SeqNum=(\d+), OpType=(\w+).*$", log, re.MULTILINE
     )

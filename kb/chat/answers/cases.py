@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kb.chat.lookup import find_cases
+from kb.chat.lookup import find_cases, names_any
 from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_sources
 from kb.chat.types import Citation, Statement
 from kb.diagnose.engine import SIMILAR_SOUGHT, query_text, search_filters
@@ -144,7 +144,13 @@ def answer_search(talk: Talk) -> Said:
     """Entries about what the message asks for."""
     if talk.heard.cases:
         return _again(talk)
-    found = _hits(talk, talk.heard.query, Filters(kinds=("case",)))
+    if talk.judged is not None and not talk.heard.causes and not names_any(talk.heard.own):
+        return answer_similar(talk)
+    only = Filters(kinds=("case",))
+    found = _hits(talk, talk.heard.query, only)
+    if not found and talk.heard.causes:
+        by_cause = replace(only, causes=talk.heard.causes)
+        found = _hits(talk, talk.heard.query, by_cause, weakest=0.0)
     return _listed(talk, found)
 
 

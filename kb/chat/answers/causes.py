@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kb.chat.answers.evidence import evidence_statements
 from kb.chat.talk import Said, Talk, cite_cause, cite_sources
 from kb.chat.types import Citation, Statement
 from kb.types import Cause, Pattern
 
 FOR_SHOWN = 4
+GENERAL_SHOWN = 2  # causes told of before there is a log; “the network” means two
 AGAINST_SHOWN = 2
 ABSENT_SHOWN = 2
 TELLING_NATS = 2.0  # a line that says this much about a cause would be expected under it
@@ -18,10 +21,20 @@ def answer_why(talk: Talk) -> Said:
     """Why this cause, or why not that one."""
     meant, leading = talk.meant(), talk.leading
     if not meant or leading is None:
-        return answer_cause(talk) if meant else talk.need_log()
+        return _in_general(talk) if meant else talk.need_log()
     if meant == leading.id:
         return _why(talk, meant)
     return _why_not(talk, meant, leading.id)
+
+
+def _in_general(talk: Talk) -> Said:
+    """What the causes named are and how they show, before there is a log that could tell."""
+    named = talk.heard.causes[:GENERAL_SHOWN] or (talk.meant(),)
+    said = [
+        answer_cause(replace(talk, heard=replace(talk.heard, causes=(item,)))) for item in named
+    ]
+    statements = [statement for item in said for statement in item.statements]
+    return Said(statements=(*statements, *talk.need_log().statements))
 
 
 def _why(talk: Talk, cause: str) -> Said:

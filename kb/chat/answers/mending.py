@@ -56,9 +56,10 @@ def _fix(talk: Talk, cause: Cause, fix: Fix, number: int) -> list[Statement]:
     for text in (step.get(language) for step in fix.steps[:STEPS_SHOWN]):
         cited = (Citation(kind="cause", id=cause.id, quote=text),)
         statements.append(talk.say("step", "chat.step", cited, step=text))
-    for command in fix.commands[:COMMANDS_SHOWN]:
+    for at, command in enumerate(fix.commands[:COMMANDS_SHOWN]):
         cited = (Citation(kind="cause", id=cause.id, quote=command),)
-        statements.append(talk.say("step", "chat.run", cited, command=command))
+        lead = "chat.run_also" if at else "chat.run"
+        statements.append(talk.say("step", lead, cited, command=command))
     if fix.caution:
         caution = fix.caution.get(language)
         cited = (Citation(kind="cause", id=cause.id, quote=caution),)

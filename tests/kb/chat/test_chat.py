@@ -386,6 +386,14 @@ def test_why_not_compares_with_the_leading_cause(talk: Talker) -> None:
     assert "check" in roles(reply)
 
 
+def test_a_second_command_has_words_of_its_own(talk: Talker) -> None:
+    """Two commands of a fix do not stand below the same sentence twice."""
+    _, reply = talk(OOM_LOG, "how do I fix it?")
+    leads = [item.text for item in reply.statements if item.role in ("fix", "step")]
+    assert "Like this:" in leads
+    assert all(first != second for first, second in pairwise(leads))
+
+
 def test_the_first_fix_is_for_the_error_seen(talk: Talker) -> None:
     """A log that shows CUDA out of memory gets the fix of that, not of another crash."""
     (reply,) = talk(OOM_LOG)

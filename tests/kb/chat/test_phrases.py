@@ -14,6 +14,7 @@ from kb.settings import shipped_data
 
 BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
 ENTRIES = [*BOOK.intents, *BOOK.topics, *BOOK.places, *BOOK.ordinals, BOOK.field, BOOK.orders]
+ENTRIES += BOOK.hints
 
 
 def name_of(entry: object) -> str:
@@ -45,6 +46,14 @@ def test_the_first_saying_that_matches_has_the_intent(saying: Saying, phrases: P
             if not other.needs or other.needs == saying.needs
         )
         assert first.intent == saying.intent, example
+
+
+@pytest.mark.parametrize(("short", "words"), sorted(BOOK.shorthand.items()))
+def test_shorthand_is_read_as_its_words(short: str, words: str) -> None:
+    """Where it stands by itself, whatever its case; not inside of names."""
+    matcher = Matcher([("it", [f"^so {words} it$"])], shorthand=BOOK.shorthand)
+    assert matcher.match(f"so {short.upper()} it") == (0,)
+    assert matcher.match(f"so x_{short} it") == ()
 
 
 def test_ids_are_unique() -> None:

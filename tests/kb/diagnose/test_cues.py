@@ -76,6 +76,9 @@ IN_ORDER = [
     "no Xid in dmesg",
     "我们检查过网络，没有异常",
     "共享内存足够",
+    "shm is 64G so cant be that",
+    "it wasnt the nic",
+    "没掉卡",
 ]
 NOT_IN_ORDER = [
     "network is fine with 2 nodes but 3 hang",
@@ -125,6 +128,38 @@ def test_polarity_is_read_in_linear_time(word: str) -> None:
     READER.read(word)
     few, many = (min(seconds(size) for _ in range(3)) for size in (1_600, 16_000))
     assert many < 60 * few + 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("rank 3 did not crash", True),
+        ("the process never exited", True),
+        ("rank 2 没有崩溃", True),
+        ("rank 3 crashed", False),
+        ("rank 3 没通过", False),
+        ("rank 3 does not respond, it crashed", False),
+    ],
+)
+def test_a_negation_inside_a_cue_turns_it(text: str, denied: bool) -> None:
+    """One that the cue does not ask for itself says the contrary of the cue."""
+    hits = {hit.cue.id: hit.denied for hit in READER.read(text)}
+    assert hits["cue-process-died"] is denied
+
+
+def test_the_point_of_a_version_ends_no_clause() -> None:
+    """The quote is the whole clause, and versions named say nothing about the hardware."""
+    hits = READER.read("torch 2.5.1+cu124, NCCL 2.21.5. It hangs")
+    hit = next(item for item in hits if item.cue.id == "cue-driver-cuda")
+    assert hit.quote == "torch 2.5.1+cu124, NCCL 2.21.5"
+    assert "gpu-hardware" not in hit.cue.causes
+
+
+def test_the_same_on_all_ranks_is_no_call() -> None:
+    """What is equal everywhere speaks against uneven data, and for no mismatch."""
+    weights = [hit.cue.causes for hit in READER.read("the batches are the same on all ranks")]
+    assert sum(item.get("uneven-data", 0.0) for item in weights) < 0
+    assert sum(item.get("collective-mismatch", 0.0) for item in weights) <= 0
 
 
 def test_a_quote_is_a_literal_piece_of_the_text() -> None:

@@ -96,14 +96,38 @@ def test_dumps_handed_in_are_not_asked_for(service: Service, tmp_path: Path) -> 
     assert "dumps-of-all-ranks" in kinds(service, commands(part))
 
 
-def test_dumps_the_log_speaks_of_are_to_be_handed_in(service: Service) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[rank1]:[I ProcessGroupNCCL.cpp:1713] ProcessGroupNCCL dumping nccl trace to /tmp/fr/1",
+        "[rank0]: Finished writing Flight Recorder debug info to /tmp/fr/rank_0",
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=2000",
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=true TORCH_FR_BUFFER_SIZE=20000",
+    ],
+    ids=["dumping", "written", "set-before-2.8", "set-since-2.8"],
+)
+def test_dumps_a_job_wrote_are_to_be_handed_in(service: Service, said: str) -> None:
     """Where the job wrote dumps the next step is to add them, not to switch them on."""
-    line = (
-        "[rank1]:[I ProcessGroupNCCL.cpp:1713] ProcessGroupNCCL dumping nccl trace to /tmp/fr/1\n"
-    )
-    found = commands(service.diagnose_text(ONE + line))
+    found = commands(service.diagnose_text(f"{ONE}{said}\n"))
     assert any("--dump" in command for command in found)
     assert not any("BUFFER_SIZE" in command for command in found)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "torch 2.5.1\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=0",
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=2000\n"
+        "[rank1]:[E ProcessGroupNCCL.cpp:616] potentially because FlightRecorder is disabled.",
+    ],
+    ids=["no-buffer", "empty-buffer", "said-to-be-off"],
+)
+def test_a_recorder_that_kept_nothing_is_to_be_switched_on(service: Service, said: str) -> None:
+    """A dump at the timeout holds nothing where no collective was recorded."""
+    found = commands(service.diagnose_text(f"{said}\n{ONE}"))
+    assert any("BUFFER_SIZE=20000" in command for command in found)
+    assert not any("--dump" in command for command in found)
 
 
 def test_nccl_lines_that_were_not_pasted(service: Service) -> None:
@@ -158,7 +182,8 @@ def test_names_of_given_exist(service: Service) -> None:
     known = {f"event:{item.event}" for item in patterns} | {f"pattern:{p.id}" for p in patterns}
     lists = [names for item in service.knowledge.given for names in item.shown_by]
     lists += [names for cause in service.causes() for item in cause.collect for names in item.when]
-    used = {name for names in lists for name in names if name.startswith(("event:", "pattern:"))}
+    names = {name.removeprefix("!") for listed in lists for name in listed}
+    used = {name for name in names if name.startswith(("event:", "pattern:"))}
     assert used <= known
     signs = {name for cause in service.causes() for fix in cause.fixes for name in fix.signs}
     known |= {f"cue:{cue.id}" for cue in service.knowledge.cues}
@@ -174,3 +199,5 @@ def test_one_list_has_to_be_seen_whole(service: Service) -> None:
     assert not shows([["setting:MASTER_ADDR", "setting:MASTER_PORT"]], seen)
     assert shows([["event:nowhere"], ["setting:MASTER_*"]], seen)
     assert not shows([], seen)
+    assert shows([["setting:MASTER_ADDR", "!setting:MASTER_PORT"]], seen)
+    assert not shows([["event:collective_timeout", "!setting:MASTER_*"]], seen)

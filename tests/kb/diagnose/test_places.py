@@ -130,8 +130,9 @@ def test_a_lost_private_key_moves_no_line(service: Service) -> None:
         (["a/rank_0.log", "a/rank_1.log"], ["rank_0.log", "rank_1.log"]),
         (["a/0/out.log", "a/1/out.log"], ["0/out.log", "1/out.log"]),
         (["rank_0.log", "/tmp/rank_1.log"], ["rank_0.log", "/tmp/rank_1.log"]),
+        (["//tmp/rank_0.log", "/tmp/rank_1.log"], ["//tmp/rank_0.log", "/tmp/rank_1.log"]),
     ],
-    ids=["one", "one folder", "same names", "relative and absolute"],
+    ids=["one", "one folder", "same names", "relative and absolute", "two roots"],
 )
 def test_names_tell_files_apart(paths: list[str], names: list[str]) -> None:
     """A file's name is its path below the folder all share; a single file needs none."""

@@ -181,7 +181,7 @@ def test_what_is_refused_stands_in_the_incident(tmp_path: Path) -> None:
     incident = merge_into(Incident(), read_evidence([tmp_path]))
     (unread,) = incident.unread
     assert unread.file == "nccl_trace_rank_2"
-    assert unread.reason.startswith("holds the pickle opcode GLOBAL (os system)")
+    assert unread.reason.startswith("holds the pickle opcode GLOBAL ('os system')")
     assert ranks(incident) == [3]
 
 

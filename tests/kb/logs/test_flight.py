@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from kb.errors import InputError
-from kb.logs.flight import DumpReading, analyse, read_dumps
+from kb.logs.evidence import read_evidence
+from kb.logs.flight import DumpReading, analyse
 from kb.logs.flight_read import parse_dump, version_pair
+from kb.logs.unpickle import MAX_KEPT
 
 WORLD = ("0", "default_pg")
 MS = 1_000_000
@@ -273,7 +276,7 @@ def test_pickle_and_json_read_alike(how: str, tmp_path: Path) -> None:
     for rank, value in job.items():
         content = pickle.dumps(value, 2) if how == "pickle" else json.dumps(value).encode()
         (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(content)
-    assert read_dumps([tmp_path]) == judge(job)
+    assert read_evidence([tmp_path]).dumps == judge(job)
 
 
 def test_a_refused_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -282,12 +285,12 @@ def test_a_refused_file_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
         (tmp_path / f"dump_{rank}").write_text(json.dumps(dump([*FIRST, entry(2, 3)])))
     bad = tmp_path / "dump_3"
     bad.write_bytes(b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R.")
-    reading = read_dumps([tmp_path])
-    assert reading.present == (0, 1, 2)
-    assert len(reading.problems) == 1
-    assert "dump_3" in reading.problems[0]
+    evidence = read_evidence([tmp_path])
+    assert evidence.dumps is not None
+    assert evidence.dumps.present == (0, 1, 2)
+    assert [problem.file for problem in evidence.problems] == ["dump_3"]
     with pytest.raises(InputError, match="dump_3"):
-        read_dumps([bad])
+        read_evidence([bad])
 
 
 @pytest.mark.parametrize(
@@ -313,6 +316,39 @@ def test_numbers_no_recorder_writes_count_as_absent(tmp_path: Path) -> None:
     read = parse_dump(pickle.dumps(value, 2), name="dump_0").entries[-1]
     assert (read.seq, read.created_ns, read.peer) == (0, 0, None)
     assert (read.numel_in, read.numel_out) == (0, 0)
+
+
+def test_what_entries_share_is_not_written_out() -> None:
+    """A long text that many entries share, or holds many times, takes its place once."""
+    long = "a" * 100_000
+    same = entry(9, 9, pg_id=[long] * 1000) | {"input_dtypes": [long] * 64}
+    data = pickle.dumps(dump([*FIRST, *[same] * 2000]), 4)
+    tracemalloc.start()
+    try:
+        read = parse_dump(data, name="dump_0").entries
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(read) == 2002
+    assert {len(item.group_id) for item in read} <= {1, 2}
+    assert {item.dtypes[:64] for item in read[2:]} == {("",) * 64}
+    assert peak < 20 * 2**20
+
+
+@pytest.mark.parametrize("ranks", ["0, 1, " * 100_000, [0, 1] * 100_000], ids=["text", "list"])
+def test_groups_that_share_their_ranks_are_bounded(ranks: object) -> None:
+    """A rank list written once and shared among a hundred groups costs no more than a job's."""
+    group = {"name": "", "desc": "", "ranks": ranks}
+    shared = dump(FIRST, pg_config={str(number): group for number in range(100)})
+    with pytest.raises(InputError, match="dump_0 lists more ranks"):
+        parse_dump(pickle.dumps(shared, 4), name="dump_0")
+
+
+def test_json_of_too_many_lists_is_refused() -> None:
+    """Three bytes that take sixty in memory are refused before they are read."""
+    data = b'{"entries": [' + b"[]," * MAX_KEPT + b"0]}"
+    with pytest.raises(InputError, match="dump_0 holds more than"):
+        parse_dump(data, name="dump_0")
 
 
 def test_odd_fields_count_as_absent() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.logs.flight import analyse, read_dumps
+from kb.logs.evidence import read_evidence
+from kb.logs.flight import analyse
 from tests.kb.logs.flight_sim import Job
 
 TOPOLOGIES = [
@@ -34,7 +35,8 @@ def test_the_injected_ranks_and_the_fault_type(trace: str, shared_dir: Path) -> 
     injected = sorted(int(rank) for rank in re.findall(r"Rank (\d+), fault_type", log))
     kind = re.search(r"fault_type: (\w+)", log)
     assert kind is not None
-    reading = read_dumps(sorted(folder.glob("_dump_*")))
+    reading = read_evidence(sorted(folder.glob("_dump_*"))).dumps
+    assert reading is not None
     assert [culprit.rank for culprit in reading.culprits] == injected
     assert reading.fault_type == EXPECTED[kind[1].lower()]
     assert (reading.present, reading.absent) == (tuple(range(16)), ())

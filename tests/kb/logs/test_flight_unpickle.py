@@ -119,7 +119,14 @@ def test_nothing_is_ever_called(make: Any, protocol: int, tmp_path: Path) -> Non
         pytest.param(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".", "deeper", id="nested"),
         pytest.param(b"\x80\x02]q\x00h\x00a.", "deeper", id="contains-itself"),
         pytest.param(tuples(60), "deeper", id="tuple-bomb"),
-        pytest.param(as_key(60), "a tuple as a key", id="hash-bomb"),
+        pytest.param(as_key(60), "key of type tuple", id="hash-bomb"),
+        pytest.param(b"\x80\x04(" + b"(" * 100_000 + b"0.", "deeper", id="open-marks"),
+        pytest.param(b"\x80\x04}(\x8a\x02\x00\x01Nu.", "key of type int", id="number-as-key"),
+        pytest.param(
+            b"\x80\x04}(G\x40\x00\x00\x00\x00\x00\x00\x00Nu.",
+            "key of type float",
+            id="float-as-key",
+        ),
         pytest.param(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.", "GLOBAL", id="by-hand"),
         pytest.param(b"\x80\x02\x82\x01.", "EXT1", id="extension-registry"),
         pytest.param(b"\x80\x02Pname\n.", "PERSID", id="persistent-id"),
@@ -141,6 +148,25 @@ def test_bombs_are_refused_in_little_memory(data: bytes, says: str) -> None:
         tracemalloc.stop()
     assert says in str(caught.value)
     assert peak < 40 * 2**20
+
+
+@pytest.mark.parametrize("opcode", [b"]", b"}", b"\x94"], ids=["lists", "dicts", "memo"])
+def test_one_byte_that_takes_a_hundred_is_counted(
+    opcode: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers and memo places have a limit of their own, far below that of opcodes."""
+    monkeypatch.setattr("kb.logs.unpickle.MAX_KEPT", 1000)
+    assert load_plain(b"\x80\x04(N" + opcode * 999 + b"t.", name="dump_0")
+    with pytest.raises(InputError, match="more than 1,000 containers"):
+        load_plain(b"\x80\x04(N" + opcode * 1001 + b"t.", name="dump_0")
+
+
+def test_a_refusal_holds_no_raw_text_of_the_pickle() -> None:
+    """What a hostile opcode names is quoted: no escape sequence reaches a terminal."""
+    with pytest.raises(InputError, match="GLOBAL") as caught:
+        load_plain(b"\x80\x04c\x1b]0;pwn\x07os\nsystem\x1b[31m\n.", name="dump_0")
+    assert str(caught.value).isprintable()
+    assert caught.value.values["why"].isprintable()
 
 
 def test_what_pickle_shares_is_read() -> None:
