@@ -15,7 +15,6 @@ _ESCAPES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-_SPACES = re.compile(r"\s+")
 _MARKUP = re.compile(r"[\\`*\[\]<&|~$]|(?<![^\W_])_|_(?![^\W_])")
 _LINE_START = re.compile(r"^([-+=:#>]|\d{1,9}(?=[.)]))")
 _AUTOLINK = re.compile(r"(?i)(://|www\.|mailto:)")
@@ -26,7 +25,10 @@ TAB = "    "
 
 def plain(text: str) -> str:
     """`text` as one line of printable characters: no escapes, controls or reordering marks."""
-    return _printable(_SPACES.sub(" ", _ESCAPES.sub("", text))).strip()
+    kept = _ESCAPES.sub("", text)
+    if not kept.isprintable():
+        kept = "".join(char for char in kept if char.isprintable() or char.isspace())
+    return " ".join(kept.split())
 
 
 def plain_block(text: str) -> str:

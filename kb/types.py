@@ -177,6 +177,7 @@ class Pattern:
         event: kind of the event it makes, shared by patterns that mean the same.
         causes: weight per cause id in nats (log odds), negative speaks against.
         sound: of a cue that names a thing, the weights where a person says that it is in order.
+        needed: of a cue that names a thing which a job needs: to have none of it is the trouble.
     """
 
     id: str
@@ -191,6 +192,7 @@ class Pattern:
     causes: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     sound: dict[str, float] = field(default_factory=dict)
+    needed: bool = False
     ignore_case: bool = False
     sources: tuple[str, ...] = ()
 

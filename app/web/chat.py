@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
 
 import streamlit as st
 from markupsafe import Markup
@@ -13,14 +14,15 @@ from app.quoting import md_text, plain
 from app.web import cards, markup, outcome, press, said
 from app.web.markup import html
 from app.web.parts import LANG, chat, language, parameter, service, words
-from kb.chat.conversations import by_link
-from kb.chat.types import Conversation, Question, Reply, Statement
+from kb.chat.conversations import ID_BYTES, by_link
+from kb.chat.types import Conversation, Outcome, Question, Reply, Statement
 from kb.errors import KBError, NotFoundError
 from kb.types import Language
 
 CONVERSATION = "c"  # its id in the address
 INPUT = "chat_input"
 MESSAGE = "chat_message"  # wished for: a text and files to be answered
+BEGUN = "chat_begun"  # id of the conversation begun here, until the address has it
 SPOKE = "chat_spoke"  # language of the interface at the last message
 JUDGED = "chat_judged"  # conversations whose last verdict was judged in this visit
 ACTUAL = "chat_actual"  # the cause chosen in its place
@@ -34,9 +36,8 @@ def page() -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         markup.show(markup.heading(spoken("page.chat"), level=1))
         st.button(spoken("page.new_conversation"), key="chat_new", on_click=_leave)
-    identifier = parameter(CONVERSATION)
     try:
-        known = chat().conversation(by_link(identifier)) if identifier else None
+        known = _known()
     except NotFoundError:
         _expired(spoken)
         return
@@ -50,11 +51,40 @@ def page() -> None:
     press.told(MESSAGE, spoken)
     if reply is not None:
         _go_on(reply)
+    if press.wished(MESSAGE):
+        st.rerun()  # for the next message, though this one failed
+
+
+def _known() -> Conversation | None:
+    """The conversation in the address, else the one begun here; None where neither is kept.
+
+    A run that is ended while it answers a first message does not come to naming the conversation.
+
+    Raises:
+        NotFoundError: that in the address is unknown or has expired.
+    """
+    if identifier := parameter(CONVERSATION):
+        st.session_state.pop(BEGUN, None)
+        return chat().conversation(by_link(identifier))
+    try:
+        known = chat().conversation(st.session_state.get(BEGUN, ""))
+    except NotFoundError:
+        return None
+    _name(known.id)
+    return known
+
+
+def _name(identifier: str) -> None:
+    """Put the conversation into the address, where a reload finds it."""
+    if parameter(CONVERSATION) != identifier:
+        st.query_params.from_dict({LANG: language(), CONVERSATION: identifier})
 
 
 def _leave() -> None:
     """Out of this conversation; it stays under its address."""
     st.query_params.pop(CONVERSATION, None)
+    st.session_state.pop(BEGUN, None)
+    press.unwish(MESSAGE)
 
 
 def _expired(spoken: Words) -> None:
@@ -138,12 +168,12 @@ def _button(label: str, message: str, *, key: str) -> None:
 
 
 def _press(message: str) -> None:
-    press.wish(MESSAGE, (message, []))
+    press.wish_too(MESSAGE, (message, []))
 
 
 def _typed() -> None:
     typed = st.session_state[INPUT]
-    press.wish(MESSAGE, (typed.text, typed.files))
+    press.wish_too(MESSAGE, (typed.text, typed.files))
 
 
 # --- the next message --------------------------------------------------------------------------
@@ -153,24 +183,32 @@ def _answer(message: press.Wish, known: Conversation | None, spoken: Words) -> R
     """The answer to a message with or without files; None where there is none."""
     text, files = message.value or ("", [])
     if files:
-        return _read(text, [(file.name, file) for file in files], known, spoken)
+        return _read(text, [(file.name, file) for file in files], message, known, spoken)
     if not text.strip():
         return None
     return _send(text, message, known, spoken)
 
 
 def _read(
-    text: str, uploads: Sequence[outcome.Upload], known: Conversation | None, spoken: Words
+    text: str,
+    uploads: Sequence[outcome.Upload],
+    message: press.Wish,
+    known: Conversation | None,
+    spoken: Words,
 ) -> Reply | None:
     """Files, with the words written beside them, as one incident."""
+    begun = _begun(known)
     try:
         with st.spinner(spoken("page.reading")):
             found = outcome.read(service(), text=text, uploads=uploads, language=language())
-            return chat().begin(
+            reply = chat().begin(
                 found.reading,
-                conversation=known.id if known else "",
+                conversation=begun,
                 language=wanted(text, known),
+                create=known is None,
             )
+            message.value = None  # the turn is kept: read again there would be two
+            return reply
     except KBError as error:
         press.say(MESSAGE, error)
         return None
@@ -181,16 +219,16 @@ def _send(
 ) -> Reply | None:
     """Say something and show the answer as it comes; the kept turn is drawn after it."""
     _asked(text, spoken)
+    begun = _begun(known)
     reply: Reply | None = None
     with st.chat_message("assistant"):
         try:
             items = chat().stream(
-                text, conversation=known.id if known else "", language=wanted(text, known)
+                text, conversation=begun, language=wanted(text, known), create=known is None
             )
             with st.spinner(spoken("page.thinking")):
                 for item in items:
-                    if known is not None:
-                        message.value = None  # its turn is kept: asked again it would be two
+                    message.value = None  # its turn is kept: asked again it would be two
                     if isinstance(item, Statement):
                         _statement(item)
                     else:
@@ -200,6 +238,13 @@ def _send(
     return reply
 
 
+def _begun(known: Conversation | None) -> str:
+    """The id to talk under, remembered before anything is kept under it."""
+    if known is not None:
+        return known.id
+    return str(st.session_state.setdefault(BEGUN, secrets.token_urlsafe(ID_BYTES)))
+
+
 def _statement(statement: Statement) -> None:
     markup.show(said.statements_html([said.Cited(statement=statement, numbers=())]))
     if statement.command:
@@ -207,11 +252,10 @@ def _statement(statement: Statement) -> None:
 
 
 def _go_on(reply: Reply) -> None:
-    """Put the conversation into the address, where a reload finds it, and draw it anew."""
+    """Draw the conversation anew, under its address."""
     st.session_state[SPOKE] = language()
     st.session_state.get(JUDGED, set()).discard(reply.conversation)
-    if parameter(CONVERSATION) != reply.conversation:
-        st.query_params.from_dict({LANG: language(), CONVERSATION: reply.conversation})
+    _name(reply.conversation)
     st.rerun()
 
 
@@ -232,26 +276,28 @@ def wanted(message: str, known: Conversation | None) -> Language | None:
 
 
 def _feedback(known: Conversation, spoken: Words) -> None:
-    """Two buttons below the last answer, where a cause was named."""
+    """Buttons below the last answer: to keep how it ended, or to judge the cause named."""
+    ended = known.turns[-1].reply.outcome
     cause = said.named_cause(known.turns)
-    if not cause or known.reading is None:
+    if not (ended or cause) or known.reading is None:
         return
     judged: set[str] = st.session_state.setdefault(JUDGED, set())
     if known.id in judged:
         markup.show(html('<p class="tk-faint">{text}</p>', text=spoken("page.thanks")))
         return
-    title = service().knowledge.cause_by_id[cause].title.get(spoken.language)
+    if ended is not None:
+        label = "page.keep_right" if ended.verdict == "right" else "page.keep_wrong"
+        keep = partial(_judge, ended, known.id, judged)
+        press.button(spoken(label), keep, key="chat_keep", words=spoken)
+        return
+    causes = service().knowledge.cause_by_id
     with st.container(horizontal=True, vertical_alignment="center"):
+        title = causes[cause].title.get(spoken.language)
         text = spoken("page.chat_feedback", title=plain(title))
         markup.show(html('<p class="tk-faint">{text}</p>', text=text))
-        st.button(
-            spoken("page.right"),
-            key="chat_right",
-            on_click=_judge,
-            args=("right", cause, known.id, judged),
-        )
+        right = partial(_judge, Outcome(verdict="right", cause=cause), known.id, judged)
+        press.button(spoken("page.right"), right, key="chat_right", words=spoken)
         with st.popover(spoken("page.wrong")):
-            causes = service().knowledge.cause_by_id
             st.selectbox(
                 spoken("page.actual"),
                 list(causes),
@@ -260,20 +306,20 @@ def _feedback(known: Conversation, spoken: Words) -> None:
                 placeholder=spoken("page.choose"),
                 key=ACTUAL,
             )
-            st.button(
-                spoken("page.send"),
-                key="chat_wrong",
-                on_click=_judge,
-                args=("wrong", cause, known.id, judged),
-            )
+            wrong = partial(_deny, cause, known.id, judged)
+            press.button(spoken("page.send"), wrong, key="chat_wrong", words=spoken)
 
 
-def _judge(
-    verdict: Literal["right", "wrong"], cause: str, conversation: str, judged: set[str]
-) -> None:
+def _deny(cause: str, conversation: str, judged: set[str]) -> None:
+    actual = str(st.session_state.get(ACTUAL) or "")
+    _judge(Outcome(verdict="wrong", cause=cause, actual=actual), conversation, judged)
+
+
+def _judge(ended: Outcome, conversation: str, judged: set[str]) -> None:
     from app.contribute import Feedback, add_feedback
 
-    actual = str(st.session_state.get(ACTUAL) or "") if verdict == "wrong" else ""
-    judgement = Feedback(verdict=verdict, cause=cause, actual=actual, diagnosis=conversation)
+    judgement = Feedback(
+        verdict=ended.verdict, cause=ended.cause, actual=ended.actual, diagnosis=conversation
+    )
     add_feedback(service(), judgement, source="web")
     judged.add(conversation)

@@ -18,6 +18,6 @@ SCRIPT = """export default ({data}) => {
 
 def settle(language: Language) -> None:
     """Have the browser do it; the script is ours alone and takes nothing but the language."""
-    st.components.v2.component("document", js=SCRIPT)(
-        data={"language": language}, key="tk_document"
-    )
+    # Nothing to style, so that the script need not wait for a root of its own.
+    component = st.components.v2.component("document", js=SCRIPT, isolate_styles=False)
+    component(data={"language": language}, key="tk_document")

@@ -143,11 +143,12 @@ def check_size(text: str, uploads: Sequence[Upload], settings: Settings) -> None
         size += stream.seek(0, 2)
         stream.seek(0)
     if size > limit:
+        values = {"size": f"{size / MIB:.1f}", "limit": f"{limit / MIB:.1f}"}
         raise InputError(
-            f"{size / MIB:.0f} MiB are more than the {limit / MIB:.0f} MiB this page takes",
+            "{size} MiB are more than the {limit} MiB this page takes".format(**values),
             todo=f"send it to the API (timeout-kb serve), which takes any size: {curl(settings)}",
             reason="page_limit",
-            values={"size": f"{size / MIB:.0f}", "limit": f"{limit / MIB:.0f}"},
+            values={**values, "curl": curl(settings)},
         )
 
 

@@ -98,20 +98,35 @@ def say_again() -> None:
 
 
 def wish(name: str, value: object) -> None:
-    """Have `fulfil` of this name do something in this run, or the next one that gets so far."""
-    _held(WISHES)[name] = value
+    """Have `fulfil` of this name do this alone in this run, or the next one that gets so far."""
+    _held(WISHES)[name] = [value]
+
+
+def wish_too(name: str, value: object) -> None:
+    """Have it done after what is still wished for, a run for each."""
+    _held(WISHES).setdefault(name, []).append(value)
+
+
+def wished(name: str) -> bool:
+    """Whether something is still to be done."""
+    return bool(_held(WISHES).get(name))
+
+
+def unwish(name: str) -> None:
+    """Have nothing done that is still wished for."""
+    _held(WISHES).pop(name, None)
 
 
 @contextlib.contextmanager
 def fulfil(name: str) -> Iterator[Wish]:
-    """Take what is wished for; where the next event ends the run first, that run finds it again."""
-    wishes = _held(WISHES)
-    wished = Wish(value=wishes.pop(name, None))
+    """Take the first wish; where the next event ends the run first, that run finds it again."""
+    waiting: list[Any] = _held(WISHES).get(name, [])
+    taken = Wish(value=waiting.pop(0) if waiting else None)
     try:
-        yield wished
+        yield taken
     except RerunException:
-        if wished.value is not None:
-            wishes.setdefault(name, wished.value)
+        if taken.value is not None:
+            waiting.insert(0, taken.value)
         raise
 
 

@@ -190,9 +190,12 @@ def asked_text(turns: Sequence[Turn], at: int) -> str:
 def named_cause(turns: Sequence[Turn]) -> str:
     """The cause the last verdict on the incident named, or an empty string.
 
-    An answer to "why not the network?" is about another cause than the leading one.
+    An answer to "why not the network?" is about another cause than the leading one, and where the
+    person has said since how it ended, there is nothing to ask.
     """
     for turn in reversed(turns):
+        if turn.reply.outcome is not None:
+            return ""
         if turn.reply.intent not in JUDGING:
             continue
         for statement in turn.reply.statements:

@@ -49,6 +49,7 @@ def test_plain_keeps_what_is_read_and_drops_what_acts(text: str, shown: str) -> 
 
 
 @given(NASTY)
+@example("0 \x1a\x850")  # what is dropped stands between two blanks
 def test_plain_is_one_printable_line(text: str) -> None:
     """Whatever comes in, only printable characters come out, and a second pass changes nothing."""
     shown = plain(text)

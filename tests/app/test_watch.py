@@ -338,8 +338,9 @@ def test_a_reader_that_does_not_read_can_be_left(root: Path, environment: dict[s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
+        assert process.stdout is not None
         assert process.stderr is not None
-        wait_until(lambda: bool(children(process.pid)))
+        until(process.stdout, b"ALLREDUCE")
         wait_until(lambda: not children(process.pid))
         told: list[IO[bytes]] = []
         deadline = time.monotonic() + DEADLINE_S

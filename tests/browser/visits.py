@@ -34,6 +34,8 @@ DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 LOCALES = {"zh": "zh-CN", "en": "en-US"}
 TALLEST = 12_000  # pixels of a picture
+QUIET_MS = 400  # without a change: then nothing is still to come
+STILL = (Path(__file__).parent / "still.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,10 +194,13 @@ class Visit:
 
     def shot(self, name: str) -> Path:
         """Keep a picture of the whole page: what scrolls in it is stretched to its full height."""
+        self.settle()
         size = self.page.viewport_size
         tall = "Math.max(innerHeight, document.querySelector('.stMain').scrollHeight)"
+        self.page.wait_for_function(STILL, arg=QUIET_MS)
         height = min(TALLEST, self.page.evaluate(tall))
         self.page.set_viewport_size({"width": size["width"], "height": height})
+        self.page.wait_for_function(STILL, arg=QUIET_MS)  # charts are painted anew
         path = self.screens / f"{name}.png"
         self.page.screenshot(path=path)
         self.page.set_viewport_size(size)

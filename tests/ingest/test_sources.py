@@ -66,23 +66,29 @@ class Terminal(io.StringIO):
         return True
 
 
+def say(name: str, **values: object) -> str:
+    """A label that shows its name and values."""
+    return " ".join([name, *(f"{key}={value}" for key, value in values.items())])
+
+
 def test_plain_lines_where_there_is_no_terminal() -> None:
     """A file or pipe gets one line at the start, one every hundred, one at the end."""
     stream = io.StringIO()
-    progress = progress_for(stream)
+    progress = progress_for(stream, say)
     assert isinstance(progress, PlainProgress)
     progress.start(250)
     for number in range(250):
         progress.advance(f"{number}.txt", "stored")
     progress.finish()
-    lines = ["reading 250 files", "100 of 250", "200 of 250", "250 of 250 read"]
+    read = [f"import.read done={done} total=250" for done in (100, 200, 250)]
+    lines = ["import.reading total=250", *read]
     assert stream.getvalue().splitlines() == lines
 
 
 def test_bar_on_a_terminal() -> None:
     """A terminal gets a bar that counts, and that is gone at the end."""
     stream = Terminal()
-    progress = progress_for(stream)
+    progress = progress_for(stream, say)
     assert isinstance(progress, BarProgress)
     progress.start(2)
     progress.advance("[bold]a.txt", "stored")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
+import streamlit as st
 from markdown_it import MarkdownIt
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.runtime.scriptrunner import RerunData, RerunException
 from streamlit.testing.v1 import AppTest
 
 from app.contribute import read_feedback
@@ -18,11 +24,13 @@ from kb.chat.types import (
     Citation,
     Conversation,
     Option,
+    Outcome,
     Question,
     Reply,
     Statement,
     Turn,
 )
+from kb.errors import StoreError
 from kb.service import Service
 from tests.app.web.conftest import (
     OpenPage,
@@ -218,6 +226,179 @@ def test_examples_can_be_pressed(open_page: OpenPage) -> None:
     page.button(key="page.chat_example_setting").click().run()
     assert "NCCL_TIMEOUT" in html_of(page)
     assert messages(page) == 2
+
+
+# --- the next event comes while a message is answered -------------------------------------------
+
+
+class Cut(Chat):
+    """A chat during whose next answer an event comes: `states` are the widgets' then.
+
+    `heard` counts what it was given to answer, kept or not.
+    """
+
+    states: WidgetStates | None = None
+    heard = 0
+
+    def stream(self, *args: object, **options: object) -> Iterator[Statement | Reply]:  # type: ignore[override]
+        """The answer; the event ends the run once its first sentence is out."""
+        self.heard += 1
+        for item in super().stream(*args, **options):  # type: ignore[arg-type]
+            yield item
+            if self.states is not None:
+                event, self.states = RerunData(widget_states=self.states), None
+                raise RerunException(event)
+
+    def begin(self, *args: object, **options: object) -> Reply:
+        """The answer to files."""
+        self.heard += 1
+        return super().begin(*args, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def cut(real: Service) -> Cut:
+    """The chat of a page that is about to be opened."""
+    return Cut(real)
+
+
+@pytest.fixture
+def open_cut(
+    open_page: OpenPage, cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], AppTest]:
+    """Opens a chat page whose answers can be cut short."""
+
+    def opened() -> AppTest:
+        page = open_page("chat")
+        monkeypatch.setattr(parts, "_chat", lambda: cut)
+        return page
+
+    return opened
+
+
+def test_a_first_answer_outlives_the_next_event(cut: Cut, open_cut: Callable[[], AppTest]) -> None:
+    """Its question is asked once, its answer is shown, and the address names the conversation."""
+    page = open_cut()
+    cut.states = WidgetStates()
+    page.chat_input[0].set_value("what does NCCL_DEBUG do?").run()
+    (identifier,) = address_of(page)["c"]
+    asked = [item.asked for item in cut.conversation(identifier).turns]
+    assert asked == ["what does NCCL_DEBUG do?"]
+    assert cut.heard == 1
+    assert messages(page) == 2
+
+
+def test_a_second_message_stands_behind_the_first(
+    cut: Cut, open_cut: Callable[[], AppTest]
+) -> None:
+    """Sent while the first of a new conversation is answered, it is the next of the same one."""
+    page = open_cut()
+    cut.states = WidgetStates()
+    example = cut.states.widgets.add()
+    example.id = page.button(key="page.chat_example_words").proto.id
+    example.trigger_value = True
+    page.chat_input[0].set_value("what does NCCL_DEBUG do?").run()
+    (identifier,) = address_of(page)["c"]
+    asked = [item.asked for item in cut.conversation(identifier).turns]
+    assert asked == ["what does NCCL_DEBUG do?", "What is collective-mismatch?"]
+    assert messages(page) == 4
+
+
+def test_a_conversation_left_is_not_come_back_to(cut: Cut, open_cut: Callable[[], AppTest]) -> None:
+    """Who begins a new one while the first message of the old is answered has an empty page."""
+    page = open_cut()
+    cut.states = WidgetStates()
+    new = cut.states.widgets.add()
+    new.id = page.button(key="chat_new").proto.id
+    new.trigger_value = True
+    page.chat_input[0].set_value("what does NCCL_DEBUG do?").run()
+    assert address_of(page) == {}
+    assert messages(page) == 0
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+def test_files_are_read_once(
+    cut: Cut, open_cut: Callable[[], AppTest], monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """An event that ends the run right after they were read does not have them read again."""
+    page = open_cut()
+    if known:
+        page.chat_input[0].set_value("what does NCCL_DEBUG do?").run()
+    address = urlencode(address_of(page), doseq=True)
+    events = [RerunData(widget_states=WidgetStates(), query_string=address)]
+
+    @contextlib.contextmanager
+    def spinner(_text: str) -> Iterator[None]:
+        yield
+        if events:
+            raise RerunException(events.pop())
+
+    monkeypatch.setattr(st, "spinner", spinner)
+    page.chat_input[0].upload("rank0.log", LOG.partition("\n\n")[2].encode())
+    page.run()
+    assert events == []
+    (identifier,) = address_of(page)["c"]
+    turns = cut.conversation(identifier).turns
+    assert [item.reply.intent for item in turns] == ["setting"] * known + ["log"]
+    assert cut.heard == len(turns)
+
+
+# --- how it ended ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "label", "stored"),
+    [
+        (
+            "nope, turned out to be the network",
+            "Keep as feedback: the answer was wrong",
+            Outcome(verdict="wrong", cause="rank-crash", actual="network-config"),
+        ),
+        (
+            "that was it",
+            "Keep as feedback: the answer was right",
+            Outcome(verdict="right", cause="rank-crash", actual="rank-crash"),
+        ),
+    ],
+    ids=["wrong", "right"],
+)
+def test_how_it_ended_is_kept(
+    real: Service, open_page: OpenPage, told: str, label: str, stored: Outcome
+) -> None:
+    """One button stores what the person said; the cause they spoke of is not asked about again."""
+    page = open_page("chat")
+    page.chat_input[0].set_value(LOG).run()
+    page.chat_input[0].set_value(told).run()
+    (identifier,) = address_of(page)["c"]
+    assert not {"chat_right", "chat_wrong"} & {button.key for button in page.button}
+    button = page.button(key="chat_keep")
+    assert button.label == label
+    button.click().run()
+    mine = [item for item in read_feedback(real) if item.feedback.diagnosis == identifier]
+    forget_feedback(real)
+    kept = [item.feedback for item in mine]
+    assert [(one.verdict, one.cause, one.actual) for one in kept] == [
+        (stored.verdict, stored.cause, stored.actual)
+    ]
+    assert "Noted, thank you." in html_of(page)
+    page.chat_input[0].set_value("thanks").run()
+    assert not {"chat_right", "chat_keep"} & {button.key for button in page.button}
+
+
+def test_a_judgement_that_cannot_be_kept_is_told(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure stands beside the button, and the conversation is still there."""
+
+    def broken(*_args: object, **_options: object) -> None:
+        raise StoreError("the store is locked", todo="try again")
+
+    page = open_page("chat")
+    page.chat_input[0].set_value(LOG).run()
+    monkeypatch.setattr("app.contribute.add_feedback", broken)
+    page.button(key="chat_right").click().run()
+    assert "the store is locked" in html_of(page)
+    assert messages(page) == 2
+    assert "Noted, thank you." not in html_of(page)
 
 
 # --- hostile words -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.contribute import read_feedback
+from app.failure import sentence
 from app.labels import Words
 from app.present import present
 from app.web import outcome as outcomes
@@ -453,12 +454,26 @@ def test_one_file_answers_as_the_same_text_pasted(read: Read) -> None:
     ]
 
 
-def test_too_much_is_sent_to_the_api() -> None:
-    """Beyond the limit the message has the command that takes any size."""
+def test_too_much_is_sent_to_the_api(service: Service) -> None:
+    """Beyond the limit of all of it together the message has the command that takes any size."""
     settings = Settings(max_body=1024)
     outcomes.check_size("x" * 1000, [("a.log", io.BytesIO(b"y" * 24))], settings)
     with pytest.raises(InputError, match=r"curl http://127\.0\.0\.1:8000/v1/diagnose"):
         outcomes.check_size("x" * 1000, [("a.log", io.BytesIO(b"y" * 25))], settings)
+    two: list[Any] = [(name, io.BytesIO(b"y" * 700_000)) for name in ("a.log", "b.log")]
+    with pytest.raises(InputError) as refused:
+        outcomes.check_size("", two, Settings(max_body=outcomes.MIB))
+    said = sentence(refused.value, Words(service.knowledge.labels, "en"))
+    assert "are 1.3 MiB; this page takes 1.0 MiB" in said
+    assert outcomes.curl(Settings()) in said
+
+
+@pytest.mark.parametrize(("lang", "said"), [("zh", "共不超过 64 MiB"), ("en", "64 MiB in all")])
+def test_the_limit_is_told_as_it_is(lang: Language, said: str) -> None:
+    """Text and files together are counted, in MiB, and so says the box for files."""
+    page = visit(lang=lang)
+    styles = [element.proto.body for element in page.get("html")]
+    assert any(said in style for style in styles if style.startswith("<style"))
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,33 @@ def test_what_fails_is_not_tried_again(page: AppTest) -> None:
     page.run()
     assert page.session_state["tried"] == ["why?"]
     assert not page.exception
+
+
+QUEUE = """
+import streamlit as st
+from app.web import press
+
+st.button("alone", key="alone", on_click=press.wish, args=("jobs", "alone"))
+st.button("too", key="too", on_click=press.wish_too, args=("jobs", "too"))
+st.button("none", key="none", on_click=press.unwish, args=("jobs",))
+if st.checkbox("work"):
+    with press.fulfil("jobs") as job:
+        if job.value:
+            st.session_state.setdefault("done", []).append(job.value)
+st.session_state["left"] = press.wished("jobs")
+"""
+
+
+def test_wishes_wait_their_turn(real: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is to wait comes after the others, a run each; one alone comes in their place."""
+    monkeypatch.setattr(parts, "_service", lambda: real)
+    page = AppTest.from_string(QUEUE, default_timeout=RUN_S).run()
+    for key in ("too", "none", "too", "alone", "too"):
+        page.button(key=key).click().run()
+    left = []
+    page.checkbox[0].check()
+    for _ in range(3):
+        page.run()
+        left.append(page.session_state["left"])
+    assert page.session_state["done"] == ["alone", "too"]
+    assert left == [True, False, False]

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.diagnose.cues import MAX_CUE_TEXT, MAX_QUOTE, POLARITY, CueReader
 from kb.diagnose.signals import DENIED_SHARE, cue_signals
 from kb.knowledge import read_yaml
 from kb.settings import shipped_data
-from kb.types import Pattern
+from kb.types import Bilingual, Pattern
 
 CUES = read_yaml(shipped_data() / "cues.yaml", tuple[Pattern, ...])
 POLAR = [cue for cue in CUES if cue.event in POLARITY]
@@ -79,6 +79,16 @@ IN_ORDER = [
     "shm is 64G so cant be that",
     "it wasnt the nic",
     "没掉卡",
+    "no network problems",
+    "no problem with the network",
+    "no errors on /dev/shm",
+    "no gpu memory leak",
+    "没有网络问题",
+    "没有共享内存报错",
+    "the network is fine but training hangs",
+    "no Xid or ECC errors",
+    "no Xid/ECC errors in dmesg",
+    "没有 Xid、ECC 报错",
 ]
 NOT_IN_ORDER = [
     "network is fine with 2 nodes but 3 hang",
@@ -96,7 +106,42 @@ NOT_IN_ORDER = [
     "关掉 shm 后正常",
     "网络不正常",
     "it never finishes",
+    "dmesg shows Xid 79 on node 2 but no ECC errors",
+    "no ECC errors. Later dmesg shows Xid 79",
+    "no Xid but ECC errors",
+    "node 2 报了 Xid 79，没有 ECC 报错",
+    "there is no network connectivity",
+    "no space on /dev/shm",
+    "it runs without enough shared memory",
+    "there is no set_device call",
+    "no MASTER_ADDR is set",
+    "nobody set MASTER_ADDR",
+    "there is no disk space left",
+    "no gpu memory left",
+    "no ulimit set for memlock",
+    "no hostname resolution",
+    "no dataloader worker responds",
+    "没有连通性",
+    "没有网络连接",
+    "没有 set_device",
+    "没有磁盘空间了",
+    "the network is fine, we ran nccl-tests and they hang too",
+    "nccl-tests pass up to 8 gpus, then hang",
+    "gpu memory is enough at first and then runs out",
+    "disk is not full but very slow",
+    "磁盘没满，但是很慢",
+    "网络没问题，我们跑了 nccl-tests，也卡住",
+    "显存一开始足够，后来就不够了",
 ]
+NCCL = Pattern(
+    id="cue-nccl",
+    regex="nccl",
+    kind="context",
+    event="nccl",
+    means=Bilingual(zh="提到 NCCL", en="NCCL is named"),
+    examples=("nccl",),
+    scope="text",
+)
 THINGS = {cue.id for cue in CUES if cue.sound} | {"cue-oom"}
 
 
@@ -113,6 +158,56 @@ def test_a_thing_in_order_speaks_against_its_causes(text: str) -> None:
 def test_what_only_sounds_in_order_does_not_turn_a_cue(text: str) -> None:
     """A comparison, a remedy, a question or a lack leaves a cue as it is."""
     assert [hit.cue.id for hit in READER.read(text) if hit.cue.id in THINGS and hit.denied] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dmesg shows Xid 79 on node 2 but no ECC errors",
+        "no ECC errors. Later dmesg shows Xid 79",
+        "node 2 没有 ECC 报错。后来报了 Xid 79",
+    ],
+)
+def test_the_mention_that_is_not_denied_is_the_one_shown(text: str) -> None:
+    """A cue with one such mention counts as it is, and its quote and line are of that mention."""
+    hit = next(item for item in READER.read(text) if item.cue.id == "cue-xid-ecc")
+    assert not hit.denied
+    assert "Xid 79" in hit.quote
+
+
+@pytest.mark.parametrize(
+    ("text", "cue"),
+    [
+        ("there is no disk space left", "cue-slow-storage"),
+        ("磁盘没空间了", "cue-slow-storage"),
+        ("no gpu memory left", "cue-memory-nearly-full"),
+        ("显存没有剩余", "cue-memory-nearly-full"),
+        ("no MASTER_ADDR is set", "cue-master-addr"),
+        ("the container has no shared memory to speak of", "cue-shm"),
+    ],
+)
+def test_to_have_none_of_what_a_job_needs_is_the_trouble(text: str, cue: str) -> None:
+    """A lack is found and counts for its causes."""
+    assert {hit.cue.id: hit.denied for hit in READER.read(text)}[cue] is False
+
+
+@pytest.mark.parametrize(
+    "text", ["no hardware problem", "没有硬件问题", "the network interface is fine"]
+)
+def test_one_remark_counts_once(text: str) -> None:
+    """The cue of a mere word is silent where a weightier cue holds the same words."""
+    things = [hit.cue for hit in READER.read(text) if hit.cue.sound]
+    assert len(things) == 1
+    assert things[0].causes != {}
+
+
+def test_a_mere_word_counts_where_no_weightier_cue_stands() -> None:
+    """What is said of the hardware alone still counts beside another cue elsewhere."""
+    found = {hit.cue.id for hit in READER.read("the hardware is fine. The temperature is high")}
+    assert found >= {"cue-hardware-word", "cue-hardware-words"}
+    hits = READER.read("saving the checkpoint, where the disk is fine, hangs")
+    assert {hit.cue.id: hit.denied for hit in hits}["cue-disk-word"]
+    assert "cue-save-hangs" in {hit.cue.id for hit in hits}
 
 
 @pytest.mark.parametrize("word", ["fine ", "shm is ", "网络 ", "two nodes ", "not ", "足够"])
@@ -155,6 +250,31 @@ def test_the_point_of_a_version_ends_no_clause() -> None:
     assert "gpu-hardware" not in hit.cue.causes
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node1:26 [0] transport.cu:153 NCCL WARN Cuda failure",
+        "deepspeed v0.3.1 says socket.h:360 connection refused NCCL",
+        "NCCL (from nccl-2.19.tar.gz) was built here",
+    ],
+)
+def test_a_point_inside_a_word_ends_no_clause(text: str) -> None:
+    """Only a point with a blank, an end or Chinese behind it ends a clause."""
+    quotes = {hit.quote for hit in CueReader([NCCL]).read(f"{text}. 完.后")}
+    assert quotes == {text}
+
+
+def test_a_quote_begins_with_a_whole_word() -> None:
+    """A long clause is cut before a word, not within it, and the match is in the quote."""
+    for size in range(12):
+        text = "y" * size + " something " * 30 + "with NCCL and others " * 20
+        (hit,) = CueReader([NCCL]).read(text)
+        assert hit.quote in text
+        assert hit.quote.split()[0] in ("something", "with")
+        assert "NCCL" in hit.quote
+        assert len(hit.quote) <= MAX_QUOTE
+
+
 def test_the_same_on_all_ranks_is_no_call() -> None:
     """What is equal everywhere speaks against uneven data, and for no mismatch."""
     weights = [hit.cue.causes for hit in READER.read("the batches are the same on all ranks")]
@@ -172,6 +292,7 @@ def test_a_quote_is_a_literal_piece_of_the_text() -> None:
     assert hit.line == 2
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_read(text: str) -> None:
     """No text breaks the reader, lone surrogates included, and quotes come out of it."""

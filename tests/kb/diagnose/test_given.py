@@ -118,8 +118,7 @@ def test_dumps_a_job_wrote_are_to_be_handed_in(service: Service, said: str) -> N
     [
         "torch 2.5.1\nexport TORCH_NCCL_DUMP_ON_TIMEOUT=1",
         "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=0",
-        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_TRACE_BUFFER_SIZE=2000\n"
-        "[rank1]:[E ProcessGroupNCCL.cpp:616] potentially because FlightRecorder is disabled.",
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_FR_BUFFER_SIZE=2000\nFlightRecorder is disabled",
     ],
     ids=["no-buffer", "empty-buffer", "said-to-be-off"],
 )
