@@ -98,9 +98,8 @@ async def read_json(
 
 
 def speak(request: Request, language: Language | None) -> None:
-    """Answer `request` in this language, its errors too, where its body asks for one."""
-    if language is not None:
-        request.state.lang = language
+    """Answer `request`, or what comes next of it, in the language its body asks for, errors too."""
+    request.state.lang = language
 
 
 def decoded_json(data: bytes, kind: type[T]) -> T:

@@ -12,7 +12,7 @@ from kb.logs.first_error import as_value, first_error
 from kb.logs.picture import Picture, Report, number, read_progress, read_reports
 from kb.logs.stage import find_stage
 from kb.logs.surroundings import component, read_surroundings
-from kb.logs.waves import second_begins, split_waves
+from kb.logs.waves import join_waves, second_begins, split_bursts
 from kb.types import Bilingual, Event, Incident
 
 # Components whose failure is a failure of communication even where no timeout was printed.
@@ -62,7 +62,8 @@ def build_incident(
 def build_picture(events: tuple[Event, ...]) -> Picture:
     """Derive everything the parts of the incident share."""
     reports = read_reports(events)
-    second = second_begins(events)
+    bursts = split_bursts(events)
+    second = second_begins(bursts)
 
     def opens(event: Event) -> bool:
         return event.line < second.get(event.file, event.line + 1)
@@ -86,7 +87,7 @@ def build_picture(events: tuple[Event, ...]) -> Picture:
     failure = failure or next((e for e in events if e.kind in ("timeout", "cascade")), None)
     picture = replace(
         picture,
-        waves=split_waves(events),
+        waves=join_waves(bursts),
         first_error=as_value(error),
         first_error_event=error,
         stage=find_stage(events, failure, main),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kb.logs.picture import number
 from kb.types import Event, Wave
@@ -14,25 +14,29 @@ MAX_GAP_S = 30 * 86400.0  # a larger difference means the clocks are not compara
 _PROGRESS = frozenset({"train_step", "train_start", "init_complete", "world_size"})
 
 
-def split_waves(events: Sequence[Event]) -> tuple[Wave, ...]:
-    """Cut the timeouts into waves: progress, a gap or another timeout setting starts a new one."""
-    bursts: dict[int, list[Event]] = {}
+Bursts = Mapping[str, Sequence[Sequence[Event]]]  # of each file, the timeouts of each burst
+
+
+def split_bursts(events: Sequence[Event]) -> Bursts:
+    """Cut each file's timeouts: progress, a gap or another timeout setting starts a new burst."""
     by_file: dict[str, list[Event]] = {}
     for event in events:
         by_file.setdefault(event.file, []).append(event)
-    for of_file in by_file.values():
-        for place, burst in enumerate(_bursts(of_file)):
-            bursts.setdefault(place, []).extend(burst)
-    return tuple(_wave(bursts[place]) for place in sorted(bursts))
+    return {file: _bursts(of_file) for file, of_file in by_file.items()}
 
 
-def second_begins(events: Sequence[Event]) -> dict[str, int]:
+def join_waves(bursts: Bursts) -> tuple[Wave, ...]:
+    """The waves: the first bursts of all files are one, the second ones another."""
+    waves: dict[int, list[Event]] = {}
+    for of_file in bursts.values():
+        for place, burst in enumerate(of_file):
+            waves.setdefault(place, []).extend(burst)
+    return tuple(_wave(waves[place]) for place in sorted(waves))
+
+
+def second_begins(bursts: Bursts) -> dict[str, int]:
     """The line at which the second burst begins, by file; files with one burst are left out."""
-    by_file: dict[str, list[Event]] = {}
-    for event in events:
-        by_file.setdefault(event.file, []).append(event)
-    found = {file: _bursts(of_file) for file, of_file in by_file.items()}
-    return {file: bursts[1][0].line for file, bursts in found.items() if len(bursts) > 1}
+    return {file: found[1][0].line for file, found in bursts.items() if len(found) > 1}
 
 
 def _bursts(events: Sequence[Event]) -> list[list[Event]]:

@@ -17,8 +17,9 @@ import pytest
 from app.labels import Words
 from app.present import present
 from app.terminal import render_text
+from kb.errors import InputError
 from kb.settings import Settings
-from kb.types import Diagnosis
+from kb.types import Diagnosis, LogReading
 
 if TYPE_CHECKING:
     from tests.app.fakes import FakeService
@@ -183,16 +184,23 @@ def test_a_forms_number_is_checked_as_a_number(
     assert "`str`" not in body["detail"]
 
 
-def test_a_body_that_asks_for_a_language_gets_its_errors_in_it(client: httpx.Client) -> None:
-    """`lang` of a form or of JSON holds for what is refused too."""
+def unreadable(text: str) -> LogReading:
+    """What a reader does with a text it cannot read."""
+    raise InputError("the input is empty", todo="paste the log", reason="empty")
+
+
+def test_a_body_that_asks_for_a_language_gets_its_errors_in_it(
+    client: httpx.Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lang` of a form or of JSON holds for what is refused too, each item of a batch by itself."""
     form = client.post("/v1/diagnose", data={"lang": "zh"}, files={"file": ("a.log", b"\x00" * 99)})
-    item = {"text": "\x00" * 99, "lang": "zh"}
-    batch = client.post("/v1/diagnose/batch", json={"items": [item, {"text": "x", "lang": "en"}]})
-    refused = [form.json(), *(one["problem"] for one in batch.json()["items"] if one["problem"])]
+    monkeypatch.setattr(service, "read_text", unreadable)
+    items = [{"text": "x", "lang": "zh"}, {"text": "x"}]
+    batch = client.post("/v1/diagnose/batch", json={"items": items}).json()["items"]
+    refused = [form.json(), *(item["problem"] for item in batch)]
+    chinese = [HAN.search(body["detail"]) is not None for body in refused]
     assert form.headers["content-language"] == "zh"
-    assert [re.search("[\u4e00-\u9fff]", body["detail"]) is not None for body in refused] == [
-        True
-    ] * len(refused)
+    assert chinese == [True, True, False]
 
 
 def test_text_is_what_the_terminal_shows(
@@ -336,7 +344,7 @@ def test_request_ids_are_kept_when_harmless(client: httpx.Client, asked: str) ->
     assert len(given) <= 64
 
 
-def test_batch_answers_in_order_and_goes_on_after_a_failure(
+def test_batch_answers_in_order(
     client: httpx.Client, service: FakeService, log: str, undecided_log: str
 ) -> None:
     """Items are answered in their order; the same as one by one."""
@@ -345,6 +353,21 @@ def test_batch_answers_in_order_and_goes_on_after_a_failure(
     single = [client.post("/v1/diagnose", json=item).json() for item in items]
     assert [answer["diagnosis"] for answer in answers] == single
     assert [answer["problem"] for answer in answers] == [None] * 3
+
+
+def test_a_batch_goes_on_after_a_failure(
+    client: httpx.Client, service: FakeService, log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be read is told in its place, and the next item is answered."""
+    read = service.read_text
+    monkeypatch.setattr(service, "read_text", lambda t: unreadable(t) if t == "no" else read(t))
+    items = [{"text": "no"}, {"text": log}]
+    first, second = client.post("/v1/diagnose/batch", json={"items": items}).json()["items"]
+    assert (first["diagnosis"], first["problem"]["status"]) == (None, 400)
+    assert second == {
+        "diagnosis": client.post("/v1/diagnose", json=items[1]).json(),
+        "problem": None,
+    }
 
 
 def test_compressed_bodies_pass_unchanged(client: httpx.Client, service: FakeService) -> None:
