@@ -9,7 +9,7 @@ PORT ?= 8000
 TESTERS ?= 2
 WEB_PORT ?= 8501
 
-.PHONY: run test lint bench evaluate lab fit clean
+.PHONY: run test lint bench evaluate lab mutation fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -23,7 +23,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,llm]'
+	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack]'
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
@@ -47,8 +47,13 @@ lab: $(VENV)/.dev
 	$(BIN)/python -m tests.lab.run --out .state/lab
 	$(BIN)/python -m tests.lab.evaluate .state/lab
 
+# Changes numbers and conditions of the modules that decide, one at a time, and runs their tests.
+mutation: $(VENV)/.dev
+	$(BIN)/mutmut run $(MUTANTS)
+	$(BIN)/mutmut results
+
 fit: $(VENV)/.dev
-	$(BIN)/python -m kb.evaluation.fit $(THREADS)
+	$(BIN)/python -m kb.train.fit $(THREADS)
 
 clean:
-	rm -rf $(VENV) build dist .state .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .state mutants .mypy_cache .ruff_cache

@@ -21,40 +21,28 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.exchange import ApiError, Exchange, opened, problem_error, shown
-from app.feedback import Feedback, StoredFeedback
-from app.schemas import AddedEntries, EntryDetail, EntryPage, EntrySummary, Problem
+from app.api.schemas import AddedEntries, EntryDetail, EntryPage, EntrySummary, Problem
+from app.client_http import ApiError, Exchange, opened, problem_error, shown
+from app.inputs.feedback import Feedback, StoredFeedback
 from kb.chat.types import Change, Question, Reply, Statement
 from kb.errors import InputError
-from kb.types import Cause, Diagnosis, Filters, Language, SearchResult, SettingWarning
+from kb.knowledge.facets import PARAMETERS
+from kb.types.answer import Diagnosis, SettingWarning
+from kb.types.entries import NO_FILTERS, Filters, SearchResult
+from kb.types.knowledge import Cause
+from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
     import httpx
 
-    from app.contribute import Resolution
+    from app.inputs.contributions import Resolution
 
-__all__ = ["ApiError", "ChatEvent", "Client", "KeptAnswer"]
+__all__ = ["ApiError", "ChatEvent", "Client", "SavedAnswer"]
 
 TIMEOUT_S = 120.0  # without a byte from the server; it reads a gigabyte in seconds
 PAGE = 100  # entries a request of a listing
-NO_FILTERS = Filters()
 JSON_BODY = {"Content-Type": "application/json"}
 RAW_BODY = {"Content-Type": "application/octet-stream"}
-# How the address of a listing calls the fields of `Filters`.
-PARAMETERS = {
-    "causes": "cause",
-    "frameworks": "framework",
-    "backends": "backend",
-    "ops": "op",
-    "stages": "stage",
-    "languages": "language",
-    "kinds": "kind",
-    "statuses": "status",
-    "projects": "project",
-    "since": "since",
-    "until": "until",
-    "exclude_ids": "exclude",
-}
 # What the events of a chat reply carry; those of other names are passed over.
 CHAT_EVENTS: dict[str, Any] = {
     "conversation": dict[str, str],
@@ -71,8 +59,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptAnswer:
-    """A diagnosis the server keeps: its id, and its page where the server knows the address."""
+class SavedAnswer:
+    """A diagnosis the server saved: its id, and its page where the server knows the address."""
 
     diagnosis: Diagnosis
     id: str
@@ -144,24 +132,24 @@ class Client:
         language: Language | None = None,
         top: int | None = None,
         torch: str | None = None,
-    ) -> KeptAnswer:
-        """Like `diagnose`, and the server keeps the answer under a link."""
+    ) -> SavedAnswer:
+        """Like `diagnose`, and the server saves the answer under a link."""
         options = {"lang": language, "top": top, "torch": torch, "keep": "true"}
         response = self._diagnose(source, dumps, options)
-        return KeptAnswer(
+        return SavedAnswer(
             diagnosis=_decode(response, Diagnosis),
             id=response.headers.get("location", "").rpartition("/")[2],
             page=response.links.get("alternate", {}).get("url", ""),
         )
 
-    def kept(self, identifier: str, *, language: Language | None = None) -> Diagnosis:
-        """A kept diagnosis."""
+    def saved(self, identifier: str, *, language: Language | None = None) -> Diagnosis:
+        """A saved diagnosis."""
         return self._get(f"/v1/diagnoses/{quote(identifier, safe='')}", Diagnosis, lang=language)
 
     def _diagnose(
         self, source: Source, dumps: Sequence[Path], options: Mapping[str, object]
     ) -> httpx.Response:
-        params = _given(options)
+        params = _without_none(options)
         if dumps:
             return self._send_form(source, dumps, params)
         send = self._exchange.request
@@ -245,7 +233,9 @@ class Client:
 
     def _pages(self, path: str, filters: Filters) -> Iterator[EntrySummary]:
         """The items of a listing, page after page as they are asked for."""
-        wanted = {PARAMETERS[name]: value for name, value in asdict(filters).items() if value}
+        wanted = {
+            PARAMETERS.get(name, name): value for name, value in asdict(filters).items() if value
+        }
         offset: int | None = 0
         while offset is not None:
             page = self._get(path, EntryPage, **wanted, limit=PAGE, offset=offset)
@@ -299,7 +289,7 @@ class Client:
         """Say something and read the reply as it comes; the event ``done`` has all of it.
 
         An empty `conversation` begins one, whose id the first event gives; `diagnosis` is the id
-        of a kept diagnosis to talk about.
+        of a saved diagnosis to talk about.
         """
         body = {
             "message": message,
@@ -307,26 +297,26 @@ class Client:
             "diagnosis": diagnosis,
             "lang": language,
         }
-        for event in self._exchange.events("/v1/chat", msgspec.json.encode(_given(body))):
-            kind = CHAT_EVENTS.get(event.name)
+        for event in self._exchange.events("/v1/chat", msgspec.json.encode(_without_none(body))):
+            kind = CHAT_EVENTS.get(event.event)
             if kind is not None:
                 value = _decoded(event.data, kind, where="the server")
                 if isinstance(value, Problem):
                     raise problem_error(value)
-                yield ChatEvent(name=event.name, value=value)
+                yield ChatEvent(name=event.event, value=value)
 
     # --- the exchange --------------------------------------------------------------------------
 
     def _get(self, path: str, kind: type[T], **parameters: object) -> T:
-        return _decode(self._exchange.request("GET", path, params=_given(parameters)), kind)
+        return _decode(self._exchange.request("GET", path, params=_without_none(parameters)), kind)
 
     def _post(self, path: str, kind: type[T], **fields: object) -> T:
-        content = msgspec.json.encode(_given(fields))
+        content = msgspec.json.encode(_without_none(fields))
         response = self._exchange.request("POST", path, content=content, headers=JSON_BODY)
         return _decode(response, kind)
 
 
-def _given(values: Mapping[str, object]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

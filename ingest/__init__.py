@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from ingest.pipeline import Ingestor, ingestor_for
-from ingest.progress import progress_for
-from ingest.types import NearDuplicate, Progress, Refusal, Report, Sink
+from ingest.pipeline import Ingestor
+from ingest.types import ImportReport, NearDuplicate, Refusal, Sink
 
-__all__ = [
-    "Ingestor",
-    "NearDuplicate",
-    "Progress",
-    "Refusal",
-    "Report",
-    "Sink",
-    "ingestor_for",
-    "progress_for",
-]
+__all__ = ["ImportReport", "Ingestor", "NearDuplicate", "Refusal", "Sink"]

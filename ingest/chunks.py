@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kb.types import Chunk, Section
+from kb.types.entries import Chunk, Section
 
 MAX_CHUNK = 1200  # characters with the title; the embedding is a mean, longer texts blur it
 MAX_TITLE = 200  # characters of the title in front of every chunk

@@ -58,12 +58,12 @@ class NearDuplicates:
     def add(self, entry_id: str, text: str) -> tuple[NearDuplicate, ...]:
         """Remember a text; returns what was there and is like it, the most similar first."""
         new = sketch(text)
-        found = self._find(entry_id, new)
+        near = self._find(entry_id, new)
         self._sketches[entry_id] = new
         for key in new.tolist():
             if len(self._holders[key]) < MAX_SHARED:
                 self._holders[key].append(entry_id)
-        return found
+        return near
 
     def like(self, entry_id: str, text: str) -> tuple[NearDuplicate, ...]:
         """What is remembered and like a text that is not, the most similar first."""

@@ -1,12 +1,14 @@
-"""Section titles to roles, a document to its parts, a part to its points."""
+"""Section titles to roles, a document to its sections, a section to its points."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from ingest.types import Item, Part
+from ingest.types import ListItem
 from ingest.wordlists import WordLists
+from kb.text.language import detect_language
+from kb.types.entries import Section
 
 MAX_TITLE_HAN = 24  # characters; Chinese section titles have up to 16, sentences more
 MAX_TITLE_WORDS = 9  # of an English section title
@@ -45,7 +47,12 @@ def role_of(line: str, words: WordLists) -> str:
         return ""
     if not marked and not _short(title, lead_in=line.rstrip().endswith((":", ":"))):
         return ""
-    return next((role for role, pattern in words.roles if pattern.search(title)), "")
+    return next((item.role for item in words.sections if item.words.search(title)), "")
+
+
+def role_words(role: str, words: WordLists) -> re.Pattern[str]:
+    """What names a role in a title."""
+    return next(item.words for item in words.sections if item.role == role)
 
 
 def _short(title: str, *, lead_in: bool) -> bool:
@@ -56,13 +63,19 @@ def _short(title: str, *, lead_in: bool) -> bool:
     return words <= (MAX_LEAD_IN_WORDS if lead_in else MAX_TITLE_WORDS) and not title[:1].islower()
 
 
-def split_parts(lines: Sequence[str], *, words: WordLists, default: str) -> tuple[Part, ...]:
-    """The parts of a document's lines of simple Markdown.
+def section_of(role: str, title: str, lines: Sequence[str]) -> Section:
+    """A section, in the language it is written in."""
+    text = "\n".join(lines)
+    return Section(role=role, title=title, text=text, language=detect_language(f"{title}\n{text}"))
 
-    A heading whose title tells no role stays inside the part above it, as its text; before the
-    first title the role is `default`. Parts without text are left out.
+
+def split_sections(lines: Sequence[str], *, words: WordLists, default: str) -> tuple[Section, ...]:
+    """The sections of a document's lines of simple Markdown.
+
+    A heading whose title tells no role stays inside the section above it, as its text; before the
+    first title the role is `default`. Sections without text are left out.
     """
-    parts: list[Part] = []
+    sections: list[Section] = []
     role, title, level = default, "", 6
     held: list[str] = []
     in_code = False
@@ -70,7 +83,7 @@ def split_parts(lines: Sequence[str], *, words: WordLists, default: str) -> tupl
 
     def close() -> None:
         if any(line.strip() for line in held):
-            parts.append(Part(role=role, title=title, lines=_trimmed(held)))
+            sections.append(section_of(role, title, _trimmed(held)))
 
     for line in lines:
         if _FENCE.match(line):
@@ -79,45 +92,43 @@ def split_parts(lines: Sequence[str], *, words: WordLists, default: str) -> tupl
         if heading is None:
             held.append(line)
             continue
-        if only_first and line.startswith("# ") and not parts and not any(map(str.strip, held)):
+        if only_first and line.startswith("# ") and not sections and not any(map(str.strip, held)):
             continue
-        found = role_of(line, words)
+        own = role_of(line, words)
         depth = len(heading["marks"])
-        if depth > level and (not found or found == role or role in ("fixes", "causes")):
-            held.append(line)  # a point of the part it stands in
+        if depth > level and (not own or own == role or role in ("fixes", "causes")):
+            held.append(line)  # a point of the section it stands in
             continue
         close()
         held = []
-        role, title, level = found or "other", bare_title(line), depth
+        role, title, level = own or "other", bare_title(line), depth
     close()
-    return tuple(parts)
+    return tuple(sections)
 
 
 def _trimmed(lines: Sequence[str]) -> tuple[str, ...]:
-    kept = list(lines)
-    while kept and not kept[0].strip():
-        kept.pop(0)
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return tuple(kept)
+    """Lines without the empty ones at both ends."""
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    return tuple(lines[filled[0] : filled[-1] + 1]) if filled else ()
 
 
-def items_of(lines: Sequence[str]) -> tuple[str, tuple[Item, ...]]:
-    """The introduction of a part and its points in order.
+def items_of(text: str) -> tuple[str, tuple[ListItem, ...]]:
+    """The introduction of a section and its points in order.
 
     Points start at sub-headings where there are some, else at numbers, else at bullets, the least
     indented ones; what stands under a point is its text, its steps and its code.
     """
+    lines = text.split("\n")
     kind = _starter(lines)
     intro: list[str] = []
     groups: list[tuple[str, list[str]]] = []
     for line, code in _with_code(lines):
-        text = "" if code else _starts(line, kind)
-        if text:
-            groups.append((text, []))
+        point = "" if code else _starts(line, kind)
+        if point:
+            groups.append((point, []))
         else:
             (groups[-1][1] if groups else intro).append(line)
-    items = tuple(_item(text, body) for text, body in groups)
+    items = tuple(_item(point, body) for point, body in groups)
     return "\n".join(intro).strip(), items
 
 
@@ -151,11 +162,11 @@ def _starts(line: str, kind: tuple[str, int]) -> str:
     return bare_title(line) if kind[0] == "heading" else match["text"]
 
 
-def _item(text: str, body: Sequence[str]) -> Item:
+def _item(text: str, body: Sequence[str]) -> ListItem:
     title, rest = _title(text)
     steps: list[str] = []
     code: list[list[str]] = []
-    said: list[str] = [rest] if rest else []
+    texts: list[str] = [rest] if rest else []
     inside = False
     for line in body:
         if _FENCE.match(line):
@@ -166,10 +177,10 @@ def _item(text: str, body: Sequence[str]) -> Item:
             code[-1].append(line)
         elif line.strip():
             point = _BULLET.match(line) or _NUMBER.match(line)
-            (steps if point else said).append((point["text"] if point else line).strip())
-    return Item(
+            (steps if point else texts).append((point["text"] if point else line).strip())
+    return ListItem(
         title=title,
-        text="\n".join(said),
+        text="\n".join(texts),
         steps=tuple(steps),
         code=tuple(_dedented(block) for block in code if any(line.strip() for line in block)),
     )

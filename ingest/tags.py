@@ -1,14 +1,19 @@
-"""What a text is about: frameworks, backend, ops, stage, hardware, versions, project."""
+"""What a text is about: its tags (frameworks, backend, ops, ...) and the causes it claims."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import cast, get_args
 
 from ingest.wordlists import WordLists
-from kb.types import Incident, Stage, Tags
+from kb.types.entries import Tags
+from kb.types.incident import Incident
+from kb.types.vocabulary import Stage
 
 TITLE_WEIGHT = 3  # mentions in the title count so often: it names the moment of the failure
+MAX_CAUSES = 5  # a page that names more has listed everything there is
+MAX_LOOSE_CAUSES = 2  # without a section on causes only what is named most often is taken
 MAX_OPS = 4  # ops kept, in the order of their number of mentions
 _STAGES = cast("tuple[Stage, ...]", get_args(Stage))
 _REPOSITORY = re.compile(
@@ -35,16 +40,16 @@ def tags_of(
     both = f"{title}\n{text}"
     incident = incident or Incident()
     return Tags(
-        frameworks=_merged(incident.frameworks, _found(words.frameworks, both)),
+        frameworks=_merged(incident.frameworks, _named(words.frameworks, both)),
         backend=incident.backend or _backend(words, both),
         ops=_ops(words, both, incident.op),
         stage=_stage(title, text, moment, incident.stage, words),
-        hardware=_found(words.hardware, both),
+        hardware=_named(words.hardware, both),
         versions={**versions_of(both, words), **incident.versions},
     )
 
 
-def _found(names: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> tuple[str, ...]:
+def _named(names: Iterable[tuple[str, re.Pattern[str]]], text: str) -> tuple[str, ...]:
     """Names that stand in `text`, in the order of their first mention."""
     places = [(match.start(), name) for name, pattern in names if (match := pattern.search(text))]
     return tuple(name for _, name in sorted(places))
@@ -74,12 +79,12 @@ def _ops(words: WordLists, text: str, printed: str) -> tuple[str, ...]:
 
 
 def _stage(title: str, text: str, moment: str, printed: Stage, words: WordLists) -> Stage:
-    said = stage_of(title, moment, words) if moment else "unknown"
-    if said not in ("unknown", "train"):
-        return said
+    described = stage_of(title, moment, words) if moment else "unknown"
+    if described not in ("unknown", "train"):
+        return described
     if printed != "unknown":
         return printed
-    return said if said != "unknown" else stage_of(title, text, words)
+    return described if described != "unknown" else stage_of(title, text, words)
 
 
 def stage_of(title: str, text: str, words: WordLists) -> Stage:
@@ -96,11 +101,11 @@ def stage_of(title: str, text: str, words: WordLists) -> Stage:
 
 def versions_of(text: str, words: WordLists) -> dict[str, str]:
     """Version numbers by package, the first one named of each."""
-    found = {}
+    versions = {}
     for name, pattern in words.versions:
         if match := pattern.search(text):
-            found[name] = match["version"].rstrip(".")
-    return found
+            versions[name] = match["version"].rstrip(".")
+    return versions
 
 
 def project_of(title: str, url: str) -> str:
@@ -109,3 +114,24 @@ def project_of(title: str, url: str) -> str:
         return match[1]
     name = _LEADING_NAME.match(title)
     return name[1] if name else ""
+
+
+def causes_in(units: Sequence[str], words: WordLists) -> tuple[str, ...]:
+    """Cause ids the points of a section on causes name, in the order in which they do.
+
+    A unit's strong cues are taken; its weak ones only when it has no strong one.
+    """
+    causes: dict[str, None] = {}
+    for unit in units:
+        strong = _named([(cue.cause, cue.strong) for cue in words.cues], unit)
+        weak = _named([(cue.cause, cue.weak) for cue in words.cues if cue.weak], unit)
+        # one weak word is thin ground, so one cause
+        causes |= dict.fromkeys(strong or weak[:1])
+    return tuple(causes)[:MAX_CAUSES]
+
+
+def causes_anywhere(text: str, words: WordLists) -> tuple[str, ...]:
+    """Cause ids that strong cues name in a text without such a section, most mentions first."""
+    counts = {cue.cause: len(cue.strong.findall(text)) for cue in words.cues}
+    named = [cause for cause, count in counts.items() if count]
+    return tuple(sorted(named, key=lambda cause: (-counts[cause], cause))[:MAX_LOOSE_CAUSES])

@@ -1,17 +1,16 @@
-"""The values ingest speaks in: a source, a document, a piece of text, the report of a run."""
+"""The values ingest speaks in: a document, a point of a list, a format, the report of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from ingest.wordlists import WordLists
 from kb.errors import KBError
-from kb.types import Entry, LogReading
-
-SourceKind = Literal["page", "html", "markdown", "case", "json", "jsonl", "log"]
-Outcome = Literal["stored", "known", "refused"]
+from kb.types.entries import Entry
+from kb.types.incident import LogReading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,16 +30,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A titled stretch of a document; `role` as in `kb.types.Section`."""
-
-    role: str
-    title: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ListItem:
     """One point of a list: what it says, the points under it, and the code it shows."""
 
     title: str
@@ -85,7 +75,7 @@ class NearDuplicate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ImportReport:
     """What a run did. `notes` tell what was done to a source that did go in (or was left out)."""
 
     added: int = 0
@@ -111,7 +101,7 @@ class Sink(Protocol):
         """
 
 
-class LogReader(Protocol):
+class OutputReader(Protocol):
     """What ingest needs of the reader of logs."""
 
     def read_paths(self, paths: Sequence[Path]) -> LogReading:
@@ -121,17 +111,35 @@ class LogReader(Protocol):
         """Read a text that may hold log lines."""
 
 
-class Progress(Protocol):
-    """Told how a run goes; the calls come in this order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportTools:
+    """What the readers of formats work with.
 
-    def start(self, total: int) -> None:
-        """`total` sources are to be read."""
+    Attributes:
+        words: the word lists of `data/ingest`.
+        reader: reads logs and the output quoted in write-ups.
+        refused: the list a reader adds parts of a file to that it cannot take.
+        notes: the list it adds to what was done to a file that did go in.
+    """
 
-    def advance(self, name: str, outcome: Outcome) -> None:
-        """One source is done."""
+    words: WordLists
+    reader: OutputReader
+    refused: list[Refusal]
+    notes: list[Refusal]
 
-    def finish(self) -> None:
-        """The run is over, also after an error."""
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of files.
 
-Redact = Callable[[str], tuple[str, int]]
+    Attributes:
+        read: yields the entries of a file; raises KBError where it cannot be taken, and what was
+            yielded before stays.
+        suffixes: endings of names, lower case with their dot.
+        recognises: whether a text that begins so is of this format; asked where the ending of the
+            name is of no format, or of several.
+    """
+
+    read: Callable[[Path, ImportTools], Iterator[Entry]]
+    suffixes: frozenset[str] = frozenset()
+    recognises: Callable[[str, WordLists], bool] = lambda _head, _words: False

@@ -5,39 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
-from kb.errors import DataError
-from kb.knowledge import read_yaml
+from kb.knowledge.load import read_yaml
+from kb.types.knowledge import Bilingual
 
 FOLDER = "ingest"
 
 
+Expression = re.Pattern[str]  # in YAML a list of expressions, any of which may match
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FurnitureWords:
-    """`furniture.yaml`: what sites put around an article."""
+class Furniture:
+    """`furniture.yaml`: what sites put around an article, in lower case."""
 
     ends: tuple[str, ...]
-    lines: tuple[str, ...]
-    patterns: tuple[str, ...]
-    languages: tuple[str, ...]
-    attributes: tuple[str, ...]
-    containers: tuple[str, ...]
-    title_suffixes: tuple[str, ...]
+    lines: frozenset[str]
+    patterns: Expression
+    languages: frozenset[str]
+    attributes: frozenset[str]
+    containers: frozenset[str]
+    title_suffixes: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectionWords:
-    """One item of `sections.yaml`: a role and the expressions that find it in a title."""
+class SectionTitles:
+    """One item of `sections.yaml`: a role and what names it in a title."""
 
     role: str
-    words: tuple[str, ...]
+    words: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
-    """A tag and the expressions that stand for it; its id always does."""
+class TagWords:
+    """A tag of `vocabulary.yaml` and the expressions that stand for it; its id always does."""
 
     id: str
     words: tuple[str, ...] = ()
@@ -47,56 +50,44 @@ class Name:
 class VocabularyWords:
     """`vocabulary.yaml`: the names behind the tags."""
 
-    frameworks: tuple[Name, ...]
-    backends: tuple[Name, ...]
-    hardware: tuple[Name, ...]
-    ops: tuple[Name, ...]
-    stages: tuple[Name, ...]
-    versions: tuple[Name, ...]
+    frameworks: tuple[TagWords, ...]
+    backends: tuple[TagWords, ...]
+    hardware: tuple[TagWords, ...]
+    ops: tuple[TagWords, ...]
+    stages: tuple[TagWords, ...]
+    versions: tuple[TagWords, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CueWords:
+class CauseCues:
     """One item of `cause_cues.yaml`: how write-ups name a cause."""
 
     cause: str
-    strong: tuple[str, ...]
-    weak: tuple[str, ...] = ()
+    strong: Expression
+    weak: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignWords:
-    """`signs.yaml`: how lines of output, code and bylines look."""
+class Signs:
+    """`signs.yaml`: how bylines, contents and comments that solve a problem look."""
 
-    log_lines: tuple[str, ...]
-    code_lines: tuple[str, ...]
     bylines: tuple[str, ...]
-    contents: tuple[str, ...]
-    solved: tuple[str, ...]
-    unsolved: tuple[str, ...]
+    contents: frozenset[str]
+    solved: Expression
+    unsolved: Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cue:
-    """Compiled cues of a cause; `weak` is None where there are none."""
+class ImportPhrases:
+    """`phrases.yaml`: titles of what has none; ``{what}`` and ``{name}`` are filled in."""
 
-    cause: str
-    strong: re.Pattern[str]
-    weak: re.Pattern[str] | None
+    incident_timeout: Bilingual
+    incident_error: Bilingual
+    log: Bilingual
+    comment: Bilingual
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Furniture:
-    """Compiled `furniture.yaml`; words are lower case."""
-
-    ends: tuple[str, ...]
-    lines: frozenset[str]
-    pattern: re.Pattern[str]
-    languages: frozenset[str]
-    card_tail: re.Pattern[str]
-    attributes: frozenset[str]
-    containers: frozenset[str]
-    title_suffix: re.Pattern[str]
+Vocabulary = tuple[tuple[str, Expression], ...]  # tags with what finds them, in the file's order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +95,16 @@ class WordLists:
     """All word lists, ready to match. Names keep the order of their files."""
 
     furniture: Furniture
-    roles: tuple[tuple[str, re.Pattern[str]], ...]
-    frameworks: tuple[tuple[str, re.Pattern[str]], ...]
-    backends: tuple[tuple[str, re.Pattern[str]], ...]
-    hardware: tuple[tuple[str, re.Pattern[str]], ...]
-    ops: tuple[tuple[str, re.Pattern[str]], ...]
-    stages: tuple[tuple[str, re.Pattern[str]], ...]
-    versions: tuple[tuple[str, re.Pattern[str]], ...]
-    cues: tuple[Cue, ...]
-    log_line: re.Pattern[str]
-    code_line: re.Pattern[str]
-    bylines: tuple[re.Pattern[str], ...]
-    contents: frozenset[str]
-    solved: re.Pattern[str]
-    unsolved: re.Pattern[str]
+    sections: tuple[SectionTitles, ...]
+    signs: Signs
+    phrases: ImportPhrases
+    cues: tuple[CauseCues, ...]
+    frameworks: Vocabulary
+    backends: Vocabulary
+    hardware: Vocabulary
+    ops: Vocabulary
+    stages: Vocabulary
+    versions: Vocabulary
 
 
 def word_lists(data: Path) -> WordLists:
@@ -145,60 +132,44 @@ def load_word_lists(data: Path) -> WordLists:
         DataError: a file is missing, breaks its schema, or an expression does not compile.
     """
     folder = data / FOLDER
-    vocabulary = read_yaml(folder / "vocabulary.yaml", VocabularyWords)
-    signs = read_yaml(folder / "signs.yaml", SignWords)
+    tags = read_yaml(folder / "vocabulary.yaml", VocabularyWords)
+    read = partial(read_yaml, decode=_compiled)
     return WordLists(
-        furniture=_furniture(read_yaml(folder / "furniture.yaml", FurnitureWords)),
-        roles=tuple(
-            (item.role, _any(item.words, "sections.yaml"))
-            for item in read_yaml(folder / "sections.yaml", tuple[SectionWords, ...])
-        ),
-        frameworks=_names(vocabulary.frameworks),
-        backends=_names(vocabulary.backends),
-        hardware=_names(vocabulary.hardware),
-        ops=_names(vocabulary.ops),
-        stages=_names(vocabulary.stages),
-        versions=_versions(vocabulary.versions),
-        cues=tuple(
-            Cue(
-                cause=item.cause,
-                strong=_any(item.strong, "cause_cues.yaml"),
-                weak=_any(item.weak, "cause_cues.yaml") if item.weak else None,
-            )
-            for item in read_yaml(folder / "cause_cues.yaml", tuple[CueWords, ...])
-        ),
-        log_line=_any(signs.log_lines, "signs.yaml", flags=0),
-        code_line=_any(signs.code_lines, "signs.yaml", flags=0),
-        bylines=tuple(_any((word,), "signs.yaml", flags=0) for word in signs.bylines),
-        contents=frozenset(signs.contents),
-        solved=_any(signs.solved, "signs.yaml"),
-        unsolved=_any(signs.unsolved, "signs.yaml"),
+        furniture=read(folder / "furniture.yaml", Furniture),
+        sections=read(folder / "sections.yaml", tuple[SectionTitles, ...]),
+        signs=read(folder / "signs.yaml", Signs),
+        phrases=read(folder / "phrases.yaml", ImportPhrases),
+        cues=read(folder / "cause_cues.yaml", tuple[CauseCues, ...]),
+        frameworks=_names(tags.frameworks),
+        backends=_names(tags.backends),
+        hardware=_names(tags.hardware),
+        ops=_names(tags.ops),
+        stages=_names(tags.stages),
+        versions=_versions(tags.versions),
     )
 
 
-def _any(words: Iterable[str], name: str, *, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """One expression that finds any of `words`."""
+def _compiled(_kind: type, words: Iterable[str]) -> Expression:
     try:
-        return re.compile("|".join(f"(?:{word})" for word in words), flags)
+        return _any(words)
     except re.error as error:
-        raise DataError(f"data/{FOLDER}/{name}: {error}", todo="correct the expression") from error
+        raise ValueError(error) from error
 
 
-def _names(names: Iterable[Name]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Each name's expression, bounded by what is not an ASCII letter or digit."""
+def _any(words: Iterable[str]) -> Expression:
+    """One expression that finds any of `words`, whatever their case."""
+    return re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
+
+
+def _names(tags: Iterable[TagWords]) -> Vocabulary:
+    """Each tag's expression, bounded by what is not an ASCII letter or digit."""
     return tuple(
-        (
-            name.id,
-            _any(
-                (rf"(?<![A-Za-z0-9])(?:{word})(?![A-Za-z0-9])" for word in _spellings(name)),
-                "vocabulary.yaml",
-            ),
-        )
-        for name in names
+        (tag.id, _any(rf"(?<![A-Za-z0-9])(?:{word})(?![A-Za-z0-9])" for word in _spellings(tag)))
+        for tag in tags
     )
 
 
-def _versions(names: Iterable[Name]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _versions(names: Iterable[TagWords]) -> Vocabulary:
     """Each package's expression with the version number after its name as group ``version``."""
     compiled = []
     for name in names:
@@ -208,28 +179,9 @@ def _versions(names: Iterable[Name]) -> tuple[tuple[str, re.Pattern[str]], ...]:
             r"\s{0,3}[=::~v]{0,2}\s?[vV]?(?P<version>\d{1,4}(?:\.\d{1,4}){1,3}"
             r"(?:[-+._]?(?:post|rc|dev|cu|rocm|a|b)\d[\w.]{0,12})?)"
         )
-        compiled.append((name.id, _any((expression,), "vocabulary.yaml")))
+        compiled.append((name.id, _any((expression,))))
     return tuple(compiled)
 
 
-def _spellings(name: Name) -> tuple[str, ...]:
+def _spellings(name: TagWords) -> tuple[str, ...]:
     return (re.sub(r"\\?[-_]", "[-_]", re.escape(name.id)), *name.words)
-
-
-def _furniture(words: FurnitureWords) -> Furniture:
-    named = sorted(words.languages, key=lambda word: (-len(word), word))
-    languages = "|".join(re.escape(word) for word in named)
-    return Furniture(
-        ends=tuple(word.lower() for word in words.ends),
-        lines=frozenset(word.lower() for word in words.lines),
-        pattern=_any(words.patterns, "furniture.yaml"),
-        languages=frozenset(words.languages),
-        # "…description.Python012": a card whose parts a flattened page ran together
-        card_tail=re.compile(
-            rf".{{4,}}(?:(?<![A-Za-z0-9_ =/-])(?:{languages})\d{{2,4}}"
-            r"|(?:[。!?)]|暂无简介)\d{2,3})$"
-        ),
-        attributes=frozenset(words.attributes),
-        containers=frozenset(words.containers),
-        title_suffix=_any(words.title_suffixes, "furniture.yaml"),
-    )

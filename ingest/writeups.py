@@ -1,31 +1,27 @@
-"""Documents to entries: parts to sections, points to fixes and claims, words to tags."""
+"""Documents to entries: lines to sections, points to fixes and claims, words to tags."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ingest.chunks import chunks_of
-from ingest.claims import causes_anywhere, causes_in
-from ingest.sections import items_of, split_parts
-from ingest.tags import project_of, tags_of
-from ingest.types import Document, Item, LogReader, Part
+from ingest.clean import drop_furniture
+from ingest.files import file_digest, source_key
+from ingest.plain_text import has_titles, to_markdown
+from ingest.sections import items_of, split_sections
+from ingest.tags import causes_anywhere, causes_in, project_of, tags_of
+from ingest.types import Document, ImportTools, ListItem, OutputReader
 from ingest.wordlists import WordLists
 from kb.errors import InputError
-from kb.text import detect_language
-from kb.types import (
-    Bilingual,
-    CauseClaim,
-    Claim,
-    ClaimStatus,
-    Entry,
-    EntryKind,
-    Fix,
-    LogReading,
-    Section,
-    Source,
-)
+from kb.text.language import detect_language
+from kb.text.redact import redact
+from kb.types.entries import CauseClaim, Claim, Entry, Section, Source
+from kb.types.incident import LogReading
+from kb.types.knowledge import Bilingual, Fix
+from kb.types.vocabulary import ClaimStatus, EntryKind
 
 MIN_TEXT = 40  # characters; less is a login page or an empty shell
 MAX_FIX_TITLE = 100  # characters of a fix's title
@@ -48,45 +44,64 @@ def entry_id(kind: EntryKind, digest: str) -> str:
 
 
 def writeup_entry(
-    document: Document, *, key: str, digest: str, words: WordLists, reader: LogReader
+    document: Document, path: Path, tools: ImportTools, *, plain: bool = False
 ) -> Entry:
     """The entry of a page or write-up; all its claims are unverified.
+
+    `plain` says that titles, points and code have to be recognised by how the lines look.
 
     Raises:
         InputError: there is hardly any text in it.
     """
-    parts = split_parts(document.lines, words=words, default="symptoms")
-    text = "\n".join(line for part in parts for line in part.lines)
+    document = _cleaned(document, path, tools.words, plain=plain)
+    sections = split_sections(document.lines, words=tools.words, default="symptoms")
+    text = "\n".join(section.text for section in sections)
     if len("".join(text.split())) < MIN_TEXT:
         raise InputError(
             f"holds {len(''.join(text.split()))} characters besides the site's own text",
             todo="save the page after it has loaded",
             reason="no_text",
         )
-    return document_entry(
-        document, parts, kind="writeup", key=key, digest=digest, words=words, reader=reader
+    key, digest = source_key(path), file_digest(path)
+    return document_entry(document, sections, tools, kind="writeup", key=key, digest=digest)
+
+
+def _cleaned(document: Document, path: Path, words: WordLists, *, plain: bool) -> Document:
+    """`document` without what the site put around it and without secrets."""
+    body = drop_furniture(document.lines, words)
+    if plain or not has_titles(body, words):
+        body = to_markdown(body, words)
+    return replace(
+        document,
+        title=redact(document.title or name_title(path))[0],
+        author=redact(document.author)[0],
+        url=redact(document.url)[0],
+        lines=tuple(redact("\n".join(body))[0].split("\n")),
     )
+
+
+def name_title(path: Path) -> str:
+    """A title out of a file's name, for documents that have none."""
+    return re.sub(r"[_-]+", " ", path.name.split(".")[0]).strip() or path.name
 
 
 def document_entry(
     document: Document,
-    parts: Sequence[Part],
+    sections: Sequence[Section],
+    tools: ImportTools,
     *,
     kind: EntryKind,
     key: str,
     digest: str,
-    words: WordLists,
-    reader: LogReader,
 ) -> Entry:
-    """An entry of a document whose parts are known."""
+    """An entry of a document whose sections are known."""
     identifier = entry_id(kind, digest)
-    text = "\n".join(line for part in parts for line in part.lines)[:MAX_SCANNED]
-    symptoms = "\n".join(line for part in parts if part.role == "symptoms" for line in part.lines)
-    symptoms = symptoms[:MAX_SCANNED]
-    reading = read_output(text, reader)
-    claims, causes = claimed_causes(parts, document, words)
+    text = "\n".join(section.text for section in sections)[:MAX_SCANNED]
+    symptoms = "\n".join(item.text for item in sections if item.role == "symptoms")[:MAX_SCANNED]
+    reading = read_output(text, tools.reader)
+    claims, causes = claimed_causes(sections, document, tools.words)
     tags = tags_of(
-        document.title, text, words, reading.incident if reading else None, moment=symptoms
+        document.title, text, tools.words, reading.incident if reading else None, moment=symptoms
     )
     entry = Entry(
         id=identifier,
@@ -98,10 +113,10 @@ def document_entry(
         date=document.date,
         status="unverified",
         causes=causes,
-        fixes=fixes_of(parts, identifier, document.url),
+        fixes=fixes_of(sections, identifier, document.url),
         tags=tags,
         signature=signature_of(reading),
-        sections=sections_of(parts),
+        sections=tuple(sections),
         chunks=(),
         source_key=key,
         digest=digest,
@@ -118,20 +133,7 @@ def with_chunks(entry: Entry) -> Entry:
     return replace(entry, chunks=chunks_of(entry.id, title, entry.sections))
 
 
-def sections_of(parts: Sequence[Part]) -> tuple[Section, ...]:
-    """Parts as sections; each knows its own language."""
-    return tuple(
-        Section(
-            role=part.role,
-            title=part.title,
-            text="\n".join(part.lines),
-            language=detect_language("\n".join((part.title, *part.lines))),
-        )
-        for part in parts
-    )
-
-
-def read_output(text: str, reader: LogReader) -> LogReading | None:
+def read_output(text: str, reader: OutputReader) -> LogReading | None:
     """What the program output quoted in a text says, or None where there is none."""
     if not text.strip():
         return None
@@ -160,23 +162,22 @@ def shortened(line: str, most: int) -> str:
 
 
 def claimed_causes(
-    parts: Sequence[Part], document: Document, words: WordLists
+    sections: Sequence[Section], document: Document, words: WordLists
 ) -> tuple[tuple[Claim, ...], tuple[CauseClaim, ...]]:
     """What a document says the cause is, in its words and as ids; all unverified."""
     units: list[str] = []
     claims: list[Claim] = []
-    for part in parts:
-        if part.role != "causes":
+    for section in sections:
+        if section.role != "causes":
             continue
-        intro, items = items_of(part.lines)
-        said = [_whole(item) for item in items] or [p for p in intro.split("\n") if p.strip()]
-        units += [intro, *said] if items else said
+        intro, items = items_of(section.text)
+        statements = [_whole(item) for item in items] or [p for p in intro.split("\n") if p.strip()]
+        units += [intro, *statements] if items else statements
         claims += [
             Claim(about="cause", text=both(text), status="unverified", source=document.url)
-            for text in said
+            for text in statements
         ]
-    text = "\n".join((document.title, *(line for part in parts for line in part.lines)))
-    text = text[:MAX_SCANNED]
+    text = "\n".join((document.title, *(section.text for section in sections)))[:MAX_SCANNED]
     ids = causes_in(units, words) if units else causes_anywhere(text, words)
     return tuple(claims), cause_claims(ids, "unverified", document.url)
 
@@ -186,21 +187,21 @@ def cause_claims(ids: Sequence[str], status: ClaimStatus, source: str) -> tuple[
     return tuple(CauseClaim(id=cause, status=status, source=source) for cause in ids)
 
 
-def _whole(item: Item) -> str:
+def _whole(item: ListItem) -> str:
     """A point in one text."""
     parts = [f"{item.title}: {item.text}" if item.text else item.title]
     return "\n".join([*parts, *(f"- {step}" for step in item.steps)])
 
 
 def fixes_of(
-    parts: Sequence[Part], identifier: str, url: str, *, status: ClaimStatus = "unverified"
+    sections: Sequence[Section], identifier: str, url: str, *, status: ClaimStatus = "unverified"
 ) -> tuple[Fix, ...]:
-    """The fixes a document lists, a point each; prose without points is one fix a part."""
+    """The fixes a document lists, a point each; prose without points is one fix a section."""
     fixes: list[Fix] = []
-    for part in parts:
-        if part.role != "fixes":
+    for section in sections:
+        if section.role != "fixes":
             continue
-        intro, items = items_of(part.lines)
+        intro, items = items_of(section.text)
         chosen = list(items)
         if not items or "```" in intro:
             chosen.insert(0, _prose_item(intro))
@@ -212,22 +213,22 @@ def fixes_of(
     return tuple(fixes[:MAX_FIXES])
 
 
-def _prose_item(text: str) -> Item:
+def _prose_item(text: str) -> ListItem:
     code = tuple(
         "\n".join(block[0].strip().split("\n")[1:-1]) for block in _FENCE_BLOCK.finditer(text)
     )
     prose = _FENCE_BLOCK.sub("", text)
     sentences = [part.strip() for part in _SENTENCE.split(prose) if part.strip()]
     if not sentences:
-        return Item(title=code[0].split("\n")[0] if code else "", code=code)
-    return Item(title=sentences[0], text="\n".join(sentences[1:]), code=code)
+        return ListItem(title=code[0].split("\n")[0] if code else "", code=code)
+    return ListItem(title=sentences[0], text="\n".join(sentences[1:]), code=code)
 
 
-def _fix(item: Item, identifier: str, url: str, status: ClaimStatus) -> Fix:
+def _fix(item: ListItem, identifier: str, url: str, status: ClaimStatus) -> Fix:
     title = item.title.rstrip(" :。.\uff1a")
-    said = [line for line in (*item.text.split("\n"), *item.steps) if line.strip(" :\uff1a")]
+    lines = [line for line in (*item.text.split("\n"), *item.steps) if line.strip(" :\uff1a")]
     # "ensure the following:" leads into the steps below it and is none itself
-    steps = [line for line in said if not line.endswith((":", ":")) or len(said) == 1]
+    steps = [line for line in lines if not line.endswith((":", ":")) or len(lines) == 1]
     if len(title) > MAX_FIX_TITLE:
         steps.insert(0, title)
         title = title[: MAX_FIX_TITLE - 1].rstrip() + "…"

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kb.errors import KBError
     from kb.service import Service
     from kb.settings import Settings, load_settings
-    from kb.types import Diagnosis, Entry, Filters, SearchResult
+    from kb.types.answer import Diagnosis
+    from kb.types.entries import Entry, Filters, SearchResult
 
 __all__ = [
     "Diagnosis",
@@ -28,12 +29,12 @@ __all__ = [
     "open_service",
 ]
 
-_HOMES = {
-    "Diagnosis": "kb.types",
-    "Entry": "kb.types",
-    "Filters": "kb.types",
+_MODULES = {
+    "Diagnosis": "kb.types.answer",
+    "Entry": "kb.types.entries",
+    "Filters": "kb.types.entries",
     "KBError": "kb.errors",
-    "SearchResult": "kb.types",
+    "SearchResult": "kb.types.entries",
     "Service": "kb.service",
     "Settings": "kb.settings",
     "load_settings": "kb.settings",
@@ -43,6 +44,6 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load an API name from its module on first use."""
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'kb' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

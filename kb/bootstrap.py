@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,23 +10,26 @@ from pathlib import Path
 
 import msgspec
 
-from kb.diagnose.engine import Engine
-from kb.diagnose.model import load_weights
+from kb.diagnose.evidence_model import load_weights
+from kb.diagnose.verdict import Engine
 from kb.embed import load_embedder
 from kb.embed.base import Embedder
 from kb.errors import StoreError
-from kb.home import make_home
+from kb.files.atomic import write_file
+from kb.files.state_folder import make_state_folder
 from kb.index.live import SearchIndex
-from kb.index.manifest import fingerprint
-from kb.knowledge import Knowledge, load_knowledge
+from kb.index.snapshot import fingerprint
+from kb.knowledge.facets import FACETS
+from kb.knowledge.load import Knowledge, load_knowledge
+from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
-from kb.search import Searcher
-from kb.service import Parts, Service
+from kb.search.searcher import Searcher
+from kb.service import Components, Service
 from kb.settings import Settings
-from kb.store import FACETS, Store
-from kb.telling import Telling
-from kb.text import Tokenizer
-from kb.types import Filters
+from kb.store import Store
+from kb.text.salient_terms import SalientTerms
+from kb.text.tokenizer import Tokenizer
+from kb.types.entries import Filters
 
 STAMP = "opened.json"  # in the state folder
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
@@ -80,10 +83,10 @@ def _assemble(
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
-    telling = Telling(settings.data / "lexicon")
-    searcher = Searcher(store, index, embedder, tokenizer, telling=telling.word)
+    salient_terms = SalientTerms(settings.data / "lexicon")
+    searcher = Searcher(store, index, embedder, tokenizer, salient=salient_terms.word)
     return Service(
-        Parts(
+        Components(
             settings=settings,
             knowledge=knowledge,
             store=store,
@@ -92,7 +95,7 @@ def _assemble(
             engine=Engine(knowledge, load_weights(settings.data / "weights.json")),
             make_reader=partial(
                 LogReader,
-                knowledge.patterns,
+                EventVocabulary.of(knowledge),
                 cache=settings.home / "cache",
                 max_line=settings.max_line,
             ),
@@ -112,7 +115,7 @@ def _open_index(
 ) -> SearchIndex:
     """The index, built anew when asked to or when the shipped model or word lists changed.
 
-    An index of another kind is refused by `SearchIndex.open`. Only one case is no surprise: this
+    `SearchIndex.catch_up` refuses an index of another kind. Only one case is no surprise: this
     program itself was updated, which the stamp left by the last opening tells.
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
@@ -144,17 +147,14 @@ def _updated(path: Path, now: Stamp) -> bool:
 
 
 def _write_stamp(path: Path, stamp: Stamp) -> None:
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        aside.write_bytes(msgspec.json.encode(stamp))
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)  # without a stamp the next update is refused, not lost
+    # without a stamp the next update is refused, not lost
+    with contextlib.suppress(OSError):
+        write_file(path, msgspec.json.encode(stamp))
 
 
 def _make_home(home: Path) -> None:
     try:
-        make_home(home)
+        make_state_folder(home)
         (home / "cache").mkdir(exist_ok=True)
     except OSError as error:
         raise StoreError(

@@ -8,35 +8,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
-from kb.diagnose.answer import Request, build_diagnosis
-from kb.diagnose.engine import SIMILAR_SOUGHT, Engine, query_text, search_filters
-from kb.diagnose.given import given
+from kb.diagnose.rendering import render
 from kb.diagnose.signals import Signal
-from kb.knowledge import Knowledge
+from kb.diagnose.verdict import SIMILAR_SOUGHT, Engine, Verdict, search_filters
+from kb.files.paths import files_under
+from kb.knowledge.labels import Words
+from kb.knowledge.load import Knowledge
 from kb.logs.reader import LogReader
-from kb.search import Searcher
+from kb.search.searcher import Searcher
 from kb.settings import Settings
 from kb.store import Store
-from kb.text import detect_language
-from kb.types import (
-    Cause,
-    Diagnosis,
-    Entry,
-    Filters,
-    Incident,
-    Language,
-    LogReading,
-    SearchResult,
-    SettingWarning,
-)
+from kb.text.language import answer_language
+from kb.types.answer import Diagnosis, SettingWarning
+from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
+from kb.types.incident import Incident, LogReading
+from kb.types.vocabulary import Language
 
-NO_FILTERS = Filters()
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class HealthReport:
     """Whether the service can answer; `problems` say what is wrong and what to do."""
 
     ready: bool
@@ -45,8 +39,24 @@ class Health:
     cases: int
 
 
+class AnswerOptions(TypedDict, total=False):
+    """How to answer.
+
+    Attributes:
+        language: of the answer; by default that of the text.
+        top: causes in the answer.
+        torch: torch's version where the input does not say it.
+        exclude: ids of entries that must not be used as evidence.
+    """
+
+    language: Language | None
+    top: int | None
+    torch: str | None
+    exclude: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Components:
     """The real parts, built by `kb.bootstrap`; tests hand in others."""
 
     settings: Settings
@@ -62,160 +72,139 @@ class Parts:
 class Service:
     """Diagnoses, searches and keeps entries. Safe for use by several threads."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.knowledge = parts.knowledge
-        self.settings = parts.settings
-        self.store = parts.store
-        self.searcher = parts.searcher
-        self.engine = parts.engine
-        self._parts = parts
+    def __init__(self, components: Components) -> None:
+        self.knowledge = components.knowledge
+        self.settings = components.settings
+        self.store = components.store
+        self.searcher = components.searcher
+        self.engine = components.engine
+        self._components = components
         self._local = threading.local()
 
     # --- diagnosis -------------------------------------------------------------------------
 
-    def diagnose_text(
-        self,
-        text: str,
-        *,
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-        exclude: Sequence[str] = (),
-    ) -> Diagnosis:
+    def diagnose_text(self, text: str, **options: Unpack[AnswerOptions]) -> Diagnosis:
         """Diagnose pasted text, a person's words and program output mixed.
-
-        Args:
-            text: the paste.
-            language: of the answer; by default that of the text.
-            top: causes in the answer.
-            torch: torch version where the text does not say it.
-            exclude: entry ids that must not be used as evidence.
 
         Raises:
             InputError: the text is empty.
         """
-        started = time.perf_counter()
-        reading = self.reader.read_text(text)
-        return self.answer(
-            reading, started=started, language=language, top=top, torch=torch, exclude=exclude
-        )
+        return self.answer(self.read_text(text), **options)
 
-    def diagnose_paths(
-        self,
-        paths: Sequence[Path],
-        *,
-        dumps: Sequence[Path] = (),
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
-        """Diagnose the logs of one run in files and folders, with dumps where there are any.
-
-        Raises:
-            InputError: a path does not exist, or none of the files can be read.
-        """
-        started = time.perf_counter()
-        reading = self.read_paths(paths, dumps=dumps)
-        return self.answer(reading, started=started, language=language, top=top, torch=torch)
-
-    def diagnose_stream(
-        self,
-        chunks: Iterable[bytes],
-        *,
-        name: str = "",
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
-        """Diagnose a log that arrives in pieces, in constant memory.
-
-        Raises:
-            InputError: the stream is empty or binary.
-        """
-        started = time.perf_counter()
-        reading = self.reader.read_stream(chunks)
-        return self.answer(reading, started=started, language=language, top=top, torch=torch)
+    def answer(self, reading: LogReading, **options: Unpack[AnswerOptions]) -> Diagnosis:
+        """The diagnosis of what was read."""
+        torch, exclude = options.get("torch"), options.get("exclude", ())
+        verdict = self.judge(reading, torch=torch, exclude=exclude)
+        return self.render(verdict, language=options.get("language"), top=options.get("top"))
 
     def read_text(self, text: str) -> LogReading:
-        """Read pasted text into a reading, for `answer`.
+        """Read pasted text into a reading, for `answer` or `judge`.
 
         Raises:
             InputError: the text is empty or binary.
         """
-        return self.reader.read_text(text)
+        return _timed(lambda: self.reader.read_text(text))
 
     def read_paths(
         self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
     ) -> LogReading:
-        """Read logs and dumps into one reading, which names the files that cannot be read.
+        """Read the files of one run into one reading, which names those that cannot be read.
+
+        Which of `paths` are logs and which evidence beside them is told by their content;
+        `dumps` says so of files that do not show it.
 
         Raises:
             InputError: a path does not exist, or none of the files can be read.
             SlowInputError: the logs take longer than `limit_s` to read.
         """
-        if not dumps:
+        return _timed(lambda: self._read_paths(paths, dumps, limit_s))
+
+    def _read_paths(
+        self, paths: Sequence[Path], dumps: Sequence[Path], limit_s: float
+    ) -> LogReading:
+        from kb.evidence.detect import evidence_among
+
+        files = files_under(paths)
+        known = evidence_among(files)
+        if not dumps and not known:
             return self.reader.read_paths(paths, limit_s=limit_s)
-        from kb.logs.evidence import merge_into, read_evidence
+        from kb.evidence.collect import add_evidence, read_evidence
 
-        evidence = read_evidence(dumps, alone=not paths)
+        only_evidence = len(known) == len(files)
+        evidence = read_evidence(dumps, known=known, alone=only_evidence)
         reading = _empty_reading()
-        if paths:
-            reading = self.reader.read_paths(paths, limit_s=limit_s, alone=evidence.empty)
-        return merge_into(reading, evidence)
+        if not only_evidence:
+            reading = self.reader.read_paths(
+                paths, without=known, limit_s=limit_s, alone=evidence.empty
+            )
+        return replace(reading, incident=add_evidence(reading.incident, evidence))
 
-    def answer(
+    def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
+        """Read what arrives in pieces into a reading, in constant memory.
+
+        Raises:
+            InputError: the stream is empty or binary.
+            SlowInputError: it takes longer than `limit_s` to read.
+        """
+        return _timed(lambda: self._read_stream(chunks, limit_s))
+
+    def _read_stream(self, chunks: Iterable[bytes], limit_s: float) -> LogReading:
+        from kb.evidence.detect import evidence_in_stream
+
+        kind, stream = evidence_in_stream(chunks)
+        if kind is None:
+            return self.reader.read_stream(stream, limit_s=limit_s)
+        from kb.evidence.collect import add_evidence, read_evidence_stream
+
+        evidence = read_evidence_stream(kind, stream)
+        return _empty_reading(add_evidence(Incident(), evidence))
+
+    def judge(
         self,
         reading: LogReading,
         *,
-        started: float | None = None,
-        language: Language | None = None,
-        top: int | None = None,
         torch: str | None = None,
         exclude: Sequence[str] = (),
-        told: Sequence[Signal] = (),
-    ) -> Diagnosis:
-        """The Diagnosis of a reading; `started` is `time.perf_counter()` when the work began.
-
-        `told` are observations beside the reading: what a person answered to a check.
-        """
-        started = time.perf_counter() if started is None else started
-        language = language or self._language(reading)
-        found = self.similar(reading, exclude=exclude)
-        entries = self.entries_of(found)
-        verdict = self.engine.judge(reading, found, entries, told=told)
-        request = Request(
-            reading=reading,
-            verdict=verdict,
-            entries=entries,
-            warnings=self._warnings(reading, language, torch),
-            language=language,
-            top=top or self.settings.top,
-            given=given(reading, self.knowledge.given),
+        observed: Sequence[Signal] = (),
+    ) -> Verdict:
+        """What a reading means, in no language yet; `observed` is what a person saw in checks."""
+        started = time.perf_counter()
+        similar = self.similar(reading, exclude=exclude)
+        verdict = self.engine.judge(
+            reading,
+            similar.hits,
+            self.entries_of(similar),
+            observed=observed,
+            torch=torch or "",
         )
-        took_ms = (time.perf_counter() - started) * 1000
-        return build_diagnosis(request, self.knowledge, took_ms=took_ms)
+        return replace(verdict, took_ms=reading.took_ms + _since_ms(started))
+
+    def render(
+        self, verdict: Verdict, *, language: Language | None = None, top: int | None = None
+    ) -> Diagnosis:
+        """A verdict as an answer, by default in the language of the text and with `top` causes."""
+        started = time.perf_counter()
+        language = answer_language(language, self.settings.lang, verdict.reading.words)
+        diagnosis = render(verdict, self.knowledge, language=language, top=top or self.settings.top)
+        return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
     def similar(self, reading: LogReading, *, exclude: Sequence[str] = ()) -> SearchResult:
         """Reviewed entries similar to a reading; none when it holds nothing to search with."""
-        query = query_text(reading)
+        query = self.engine.query_text(reading)
         if not query:
             return NOTHING_FOUND
-        filters = search_filters(exclude)
-        found = self.searcher.search(query, filters=filters, limit=SIMILAR_SOUGHT)
-        return self.engine.nearer(reading, found, self.entries_of(found))
+        return self.searcher.search(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
     ) -> tuple[SettingWarning, ...]:
         """What is wrong with the settings in `text`, for a torch version where one is known."""
-        from kb.advice import lint
+        from kb.settings_check import lint
 
-        return lint(
-            text,
-            self.knowledge.advice,
-            torch=torch,
-            language=language or detect_language(text),
-        )
+        language = answer_language(language, self.settings.lang, text)
+        words = Words(self.knowledge.labels, language)
+        conflicts = self.engine.contradictions.of_text(text)
+        return lint(text, self.knowledge.advice, torch=torch, words=words, conflicts=conflicts)
 
     # --- the knowledge base ----------------------------------------------------------------
 
@@ -228,10 +217,10 @@ class Service:
         language: Language | None = None,
     ) -> SearchResult:
         """Entries similar to `query`, best first, and the settings it asks about."""
-        from kb.advice import find_advice
+        from kb.settings_check import find_advice
 
-        found = self.searcher.search(query, filters=filters, limit=limit, language=language)
-        return replace(found, settings=find_advice(query, self.knowledge.advice))
+        result = self.searcher.search(query, filters=filters, limit=limit, language=language)
+        return replace(result, settings=find_advice(query, self.knowledge.advice))
 
     def entry(self, entry_id: str) -> Entry:
         """The entry under an id.
@@ -248,23 +237,19 @@ class Service:
         ids = sorted(self.store.ids(filters))[offset : offset + limit]
         return tuple(self.store.get(entry_id) for entry_id in ids)
 
-    def causes(self) -> tuple[Cause, ...]:
-        """All root causes."""
-        return self.knowledge.causes
-
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
         """Put entries in the store in one transaction and make them searchable."""
         summary = self.store.upsert(entries)
-        self._parts.catch_up()
+        self._components.catch_up()
         return summary
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete entries; returns how many there were."""
         gone = self.store.delete(ids)
-        self._parts.catch_up()
+        self._components.catch_up()
         return gone
 
-    def health(self) -> Health:
+    def health(self) -> HealthReport:
         """Whether store and index answer and agree."""
         problems: list[str] = []
         entries = 0
@@ -276,7 +261,7 @@ class Service:
 
             structlog.get_logger().exception("health check failed")
             problems.append(str(error))
-        return Health(
+        return HealthReport(
             ready=not problems,
             problems=tuple(problems),
             entries=entries,
@@ -289,7 +274,7 @@ class Service:
 
     def close(self) -> None:
         """Let go of files and connections."""
-        self._parts.close()
+        self._components.close()
 
     # --- parts -----------------------------------------------------------------------------
 
@@ -298,31 +283,28 @@ class Service:
         """This thread's reader: a reader scans one input at a time."""
         reader: LogReader | None = getattr(self._local, "reader", None)
         if reader is None:
-            reader = self._local.reader = self._parts.make_reader()
+            reader = self._local.reader = self._components.make_reader()
         return reader
 
-    def _language(self, reading: LogReading) -> Language:
-        if self.settings.lang == "zh":
-            return "zh"
-        if self.settings.lang == "en":
-            return "en"
-        return detect_language(reading.description)
-
-    def entries_of(self, found: SearchResult) -> dict[str, Entry]:
+    def entries_of(self, result: SearchResult) -> dict[str, Entry]:
         """The entries behind the hits, by id."""
         cases = self.knowledge.case_by_id
         return {
             hit.entry_id: cases.get(hit.entry_id) or self.store.get(hit.entry_id)
-            for hit in found.hits
+            for hit in result.hits
         }
 
-    def _warnings(
-        self, reading: LogReading, language: Language, torch: str | None
-    ) -> tuple[SettingWarning, ...]:
-        from kb.advice import lint_reading
 
-        return lint_reading(reading, self.knowledge.advice, torch=torch, language=language)
+def _empty_reading(incident: Incident = Incident()) -> LogReading:  # noqa: B008 - a frozen value
+    return LogReading(incident=incident, events=(), excerpt="")
 
 
-def _empty_reading() -> LogReading:
-    return LogReading(incident=Incident(), events=(), description="", excerpt="")
+def _timed(read: Callable[[], LogReading]) -> LogReading:
+    """What `read` gives, with the time it took."""
+    started = time.perf_counter()
+    reading = read()
+    return replace(reading, took_ms=_since_ms(started))
+
+
+def _since_ms(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -52,10 +52,6 @@ class Settings:
     public_url: str = ""  # address of the page that links name; empty: where this one serves it
     chat_days: int = 30  # a conversation is kept this long after its last message
     kept_days: int = 90  # a kept diagnosis stays this long; 0: for ever
-    llm_base_url: str = ""  # an OpenAI-compatible server; empty: no language model
-    llm_model: str = ""
-    llm_api_key: str = field(default="", repr=False)
-    llm_timeout: int = 30  # seconds until the engine answers in the model's place
     slack_bot_token: str = field(default="", repr=False)  # several workspaces: comma between
     slack_app_token: str = field(default="", repr=False)  # Socket Mode
     slack_signing_secret: str = field(default="", repr=False)  # HTTP mode
@@ -76,7 +72,6 @@ _INTEGERS = {
     "max_line": (256, 16 * MIB),
     "chat_days": (1, 3650),
     "kept_days": (0, 36_500),
-    "llm_timeout": (1, 600),
     "slack_max_file": (1024, 1 << 30),
 }
 _CHOICES = {
@@ -84,6 +79,10 @@ _CHOICES = {
     "slack_mode": ("socket", "http"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }
+# Of the language model that worded answers anew. Whoever has set them expects what is gone.
+_REMOVED = frozenset(
+    PREFIX + name for name in ("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", "LLM_TIMEOUT")
+)
 
 
 def _convert(name: str, text: str) -> object:
@@ -124,8 +123,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings from `environ` (default: the process environment).
 
     Raises:
-        SettingsError: a value is wrong or a ``TIMEOUT_KB_*`` name is not known; key and value
-            are named, with the nearest known name.
+        SettingsError: a value is wrong, or a ``TIMEOUT_KB_*`` name is not known or of a removed
+            setting; key and value are named, with the nearest known name.
     """
     environ = os.environ if environ is None else environ
     known = {PREFIX + name.upper(): name for name in Settings.__dataclass_fields__}
@@ -133,6 +132,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     for key in sorted(environ):
         if not key.startswith(PREFIX):
             continue
+        if key in _REMOVED:
+            raise SettingsError(
+                f"{key} is set, but a language model no longer rewords answers",
+                todo=f"unset {key}; a later version will use a language model as a second reader",
+                reason="setting_removed",
+                values={"key": key},
+            )
         name = known.get(key)
         if name is None:
             import difflib

@@ -36,3 +36,10 @@ def data_dir() -> Path:
 def settings(tmp_path: Path) -> Settings:
     """Settings with a state folder of the test's own."""
     return Settings(home=tmp_path / "home")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that open the whole service, so that `make mutation` can leave them out."""
+    for item in items:
+        if {"service", "real"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("service")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb.knowledge import Knowledge
+from kb.knowledge.load import Knowledge
 
 ENGLISH_RUN = 8
 HAN_RUN = 12

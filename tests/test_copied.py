@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.knowledge import Knowledge, read_knowledge
+from kb.knowledge.load import Knowledge, read_knowledge
 from tests.copied import (
     Originals,
     advice_texts,

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from app.cli import cli
+from app.cli.main import cli
 from kb.settings import PREFIX, Settings, load_settings
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ LOG = (
     "WorkNCCL(SeqNum=100, OpType=ALLREDUCE, NumelIn=1000, NumelOut=1000, Timeout(ms)=600000) "
     "ran for 600068 milliseconds before timing out.\n"
 )
-VERB_ROWS = re.findall(r"^\| `([a-z]+)[^`]*` \| (.+) \|$", README, re.MULTILINE)
+VERB_ROWS = re.findall(r"^\| `([a-z-]+)[^`]*` \| (.+) \|$", README, re.MULTILINE)
 
 
 def subcommand(name: str) -> click.Command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,14 @@ import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api import chat as talking
-from app.api import diagnose, entries, health, kept, lookup
-from app.api.access import Guard, is_loopback, keys_path, read_access
-from app.api.answers import Answers
+from app.api.answer_cache import AnswerCache
+from app.api.auth import Guard, keys_path, read_access
+from app.api.context import STREAMS, ApiContext, known_parameters
 from app.api.middleware import Observe
-from app.api.parts import STREAMS, Parts, known_parameters
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
-from app.heap import give_back
-from app.observe import new_metrics
-from app.schemas import (
+from app.api.routes import chat as chat_routes
+from app.api.routes import diagnose, entries, health, lookup, saved
+from app.api.schemas import (
     BatchRequest,
     ChatRequest,
     DiagnoseRequest,
@@ -32,6 +31,9 @@ from app.schemas import (
     ResolveRequest,
     SearchRequest,
 )
+from app.server.address import is_loopback
+from app.server.observability import new_metrics
+from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,10 +77,9 @@ def create_app(
 
     `chat` is by default opened over the service when somebody talks to it. It is one of so many
     `workers` on the same address.
-
-    Raises:
-        SettingsError: what the settings say of the language model is wrong.
     """
+    from kb.chat.chat import Chat
+
     metrics = new_metrics()
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
@@ -90,24 +91,24 @@ def create_app(
         separate_input_output_schemas=False,
         lifespan=_warmed_up,
     )
-    app.state.parts = Parts(
+    app.state.context = ApiContext(
         service=service,
         settings=settings,
         metrics=metrics,
         compute=anyio.CapacityLimiter(settings.threads),
         streams=anyio.CapacityLimiter(STREAMS),
-        answers=Answers(metrics),
+        answer_cache=AnswerCache(metrics),
     )
-    app.state.room = _room(service, settings, chat, app.state.parts.compute)
+    app.state.open_chat = cache(lambda: chat or Chat(service))  # opening reads phrases
     app.state.guard = Guard(
         keys_path(settings), shut=not is_loopback(settings.host), workers=workers
     )
     app.state.slack = None
     if settings.slack_mode == "http":
-        from app.slack.mounted import mount
+        from app.slack.run import MountedBot
 
-        app.state.slack = mount(app)
-    for router in (diagnose.router, kept.router, lookup.router, talking.router):
+        app.state.slack = MountedBot(app)
+    for router in (diagnose.router, saved.router, lookup.router, chat_routes.router):
         app.include_router(router, dependencies=[read_access, known_parameters])
     app.include_router(entries.router)  # each route asks for its role first
     app.include_router(health.router)
@@ -117,21 +118,6 @@ def create_app(
     return app
 
 
-def _room(
-    service: Service, settings: Settings, chat: Chat | None, compute: anyio.CapacityLimiter
-) -> talking.Room:
-    """Where chats are held: among the short requests, unless they wait for a language model."""
-    from app.composition import open_chat
-
-    if settings.llm_base_url:
-        from app.llm import check_llm_settings
-
-        check_llm_settings(settings)
-    waits = bool(settings.llm_base_url) or chat is not None
-    limiter = anyio.CapacityLimiter(talking.TALKS) if waits else compute
-    return talking.Room(lambda: chat or open_chat(service), limiter)
-
-
 @asynccontextmanager
 async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     """Diagnose once before the first request, in the thread that will answer it.
@@ -139,12 +125,12 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
     The first diagnosis of a thread compiles patterns and loads tables, the first addition imports
     what reads it: the caller need not wait.
     """
-    from app.contribute import get_ready
+    from app.inputs.contributions import preload
 
-    parts: Parts = app.state.parts
-    await parts.run(lambda: parts.service.diagnose_text(WARM_UP))
-    await parts.run(lambda: get_ready(parts.service))
-    give_back()
+    context: ApiContext = app.state.context
+    await context.run(lambda: context.service.diagnose_text(WARM_UP))
+    await context.run(lambda: preload(context.service))
+    return_unused_memory()
     yield
     if app.state.slack is not None:
         await app.state.slack.close()

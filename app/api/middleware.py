@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import HttpError, respond
-from app.observe import Metrics
+from app.server.observability import Metrics
 
 REQUEST_ID = "X-Request-ID"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -24,16 +24,7 @@ _ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 def _unexpected(request: Request, error: Exception) -> Response:
     """The answer to a bug: nothing of the inside but its type."""
-    kind = type(error).__name__
-    failure = HttpError(
-        500,
-        "unexpected",
-        f"unexpected {kind}",
-        todo="look up the request id in the server's log",
-        reason="unexpected",
-        values={"kind": kind},
-    )
-    return respond(request, failure)
+    return respond(request, HttpError(500, "unexpected", "unexpected", kind=type(error).__name__))
 
 
 class Observe:
@@ -50,10 +41,10 @@ class Observe:
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        asked = Headers(scope=scope).get(REQUEST_ID, "")
+        caller_id = Headers(scope=scope).get(REQUEST_ID, "")
         scope = {
             **scope,
-            "request_id": asked if _ID.match(asked) else uuid.uuid4().hex,
+            "request_id": caller_id if _ID.match(caller_id) else uuid.uuid4().hex,
             # Answered as GET everywhere; the server sends the head of that answer alone.
             "method": "GET" if method == "HEAD" else method,
         }

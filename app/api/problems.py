@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http
-import math
 from collections.abc import Mapping
 
 import msgspec
@@ -12,16 +11,16 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.failure import told
-from app.labels import Words
-from app.schemas import Problem
+from app.api.schemas import Problem
+from app.render.errors import error_text
 from kb.errors import KBError
+from kb.knowledge.labels import Words
+from kb.text.language import answer_language
 
 PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:timeout-kb:problem:"
 MAX_DETAIL = 500  # characters of what was wrong; more is the caller's own body read back
 
-SEE = "see /docs for what this path takes"
 _REASONS = {404: "no_path", 405: "no_method"}  # of what the framework refuses by itself
 
 
@@ -32,14 +31,13 @@ class HttpError(KBError):
         self,
         status: int,
         code: str,
-        what: str,
+        reason: str,
         *,
-        todo: str = "",
-        reason: str = "",
-        values: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        **values: str,
     ) -> None:
-        super().__init__(what, todo=todo, reason=reason, values=values)
+        """An answer with `status` and the problem type `code`; `reason` names its labels."""
+        super().__init__(f"{reason} {values}", reason=reason, values=values)
         self.code = code
         self.http_status = status
         self.headers = dict(headers or {})
@@ -48,7 +46,7 @@ class HttpError(KBError):
 def problem_of(request: Request, error: KBError) -> Problem:
     """The problem an expected failure is, in the caller's language."""
     words = words_of(request)
-    failure = told(error, words)
+    failure = error_text(error, words)
     status = http.HTTPStatus(error.http_status)
     title = f"title.{status.name.lower()}"
     return Problem(
@@ -64,10 +62,10 @@ def problem_of(request: Request, error: KBError) -> Problem:
 
 def words_of(request: Request) -> Words:
     """Those of the language asked for, by parameter, header or setting; else English."""
-    parts = request.app.state.parts
-    asked = request.query_params.get("lang")
-    language = parts.language(request, asked if asked in ("zh", "en") else None)
-    return Words(parts.service.knowledge.labels, language or "en")
+    context = request.app.state.context
+    parameter = request.query_params.get("lang")
+    language = context.language(request, parameter if parameter in ("zh", "en") else None)
+    return Words(context.service.knowledge.labels, answer_language(language))
 
 
 def respond(request: Request, error: KBError) -> Response:
@@ -104,10 +102,10 @@ def add_problem_handlers(app: FastAPI) -> None:
             headers["Allow"] = _allowed(app, request) or headers.get("Allow", "")
         code = http.HTTPStatus(status).phrase.lower().replace(" ", "-")
         reason = _REASONS.get(status, "bad_request")
-        values = {"method": request.method, "why": detail}
-        return respond(
-            request, HttpError(status, code, detail, reason=reason, values=values, headers=headers)
+        failure = HttpError(
+            status, code, reason, headers=headers, method=request.method, why=detail
         )
+        return respond(request, failure)
 
     async def invalid(request: Request, error: Exception) -> Response:
         if not isinstance(error, RequestValidationError):
@@ -116,11 +114,7 @@ def add_problem_handlers(app: FastAPI) -> None:
             f"{'.'.join(str(place) for place in item['loc'])}: {item['msg']}"
             for item in error.errors()
         )
-        values = {"why": why}
-        failure = HttpError(
-            422, "invalid-parameter", why, todo=SEE, reason="invalid_parameter", values=values
-        )
-        return respond(request, failure)
+        return respond(request, HttpError(422, "invalid-parameter", "invalid_parameter", why=why))
 
     app.add_exception_handler(KBError, expected)
     app.add_exception_handler(HTTPException, protocol)
@@ -133,8 +127,3 @@ def _allowed(app: FastAPI, request: Request) -> str:
     methods = app.openapi().get("paths", {}).get(path, {})
     more = ["HEAD"] if "get" in methods else []
     return ", ".join(sorted([*more, *(method.upper() for method in methods)]))
-
-
-def retry_after(seconds: float) -> dict[str, str]:
-    """The header that says when to come back."""
-    return {"Retry-After": str(max(1, math.ceil(seconds)))}

@@ -1,45 +1,136 @@
-"""The slack-bolt application: what Slack sends is acknowledged, then handed to the pool.
+"""The slack-bolt application: what Slack sends is acknowledged, then answered by a job.
 
 A delivery is marked in the store before it is answered, so that a repeated one (Slack repeats an
 event up to three times, also over a restart of the bot) is answered once at most.
+
+A mention goes `Bot._on_message` → `responder.answer_request` → `ServiceCalls.reply` → `Chat.say` →
+`Dialogue.answer` → `kb.chat.assessment.assess` (`Service.judge`, then `Service.render`), and back:
+`ServiceCalls` makes blocks of the `Diagnosis` (`blocks.diagnosis.diagnosis_message`), the responder
+puts them into the channel (`Poster.edit` or `Poster.post`). A mention with files takes
+`ServiceCalls.diagnose_files` instead (`Service.read_paths`, `Chat.begin`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
+import anyio.to_thread
+import structlog
 from slack_bolt.async_app import AsyncApp
 
-from app.slack import incoming, lookup_blocks
-from app.slack.answering import Answerer
-from app.slack.clicks import ANSWER, Clicks, click_of
-from app.slack.commands import Command, Lookups, parse
-from app.slack.counters import new_counters
-from app.slack.desk import Desk
-from app.slack.logs import slack_logger
-from app.slack.office import Office
-from app.slack.pool import Compute, Pool
-from app.slack.types import Ask, Place
-from app.slack.voice import Voice
-from app.slack.workspaces import Workspaces
+from app.slack import requests
+from app.slack.blocks.primitives import SlackMessage, error_message
+from app.slack.commands import answer_command, parse
+from app.slack.delivery import Poster
+from app.slack.interactions import ACTIONS, FORM, answer_click, open_form, submit_form
+from app.slack.requests import OPTION, ChannelSettings, Destination, SlackRequest
+from app.slack.responder import answer_request
+from app.slack.service_calls import ServiceCalls
+from app.slack.workspaces import Workspaces, slack_logger
 from kb.errors import KBError
-from kb.text import detect_language
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
+    from app.slack.workspaces import Workspace
     from kb.chat.chat import Chat
     from kb.service import Service
     from kb.settings import Settings
+    from kb.types.vocabulary import Language
 
 COMMAND = re.compile(r"^/")  # /timeout, or what the workspace had to rename it to
 SHORTCUT = "diagnose_message"
-FORM = "incident_form"
-MODEL_THREADS = 8
-# Subtypes a person's message may have; the others are edits, joins, deletions, bots.
-SPOKEN = frozenset({None, "", "file_share", "thread_broadcast", "me_message"})
-BUTTONS = ("right", "wrong", "actual", "fixes", "cases", "next_check")
+MAX_JOBS = 500  # beyond: told to try again; at ten answers a second that is a minute of work
+FILE_JOBS = 20  # messages with files at once: what they bring lies on the disk meanwhile
+GRACE_S = 10.0  # running jobs may finish this long when the bot stops
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotContext:
+    """The parts of one bot, made once."""
+
+    calls: ServiceCalls
+    workspaces: Workspaces
+    jobs: Jobs
+    settings: Settings
+    file_jobs: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILE_JOBS))
+
+    async def workspace_once(self, team: str, key: str) -> Workspace | None:
+        """The workspace of a delivery; None where there is none, or Slack repeats itself."""
+        workspace = self.workspaces.find(team)
+        if workspace is None or not await asyncio.to_thread(self.calls.first_time, key):
+            return None
+        return workspace
+
+    async def answer_once(
+        self,
+        work: Callable[[], SlackMessage],
+        *,
+        key: str,
+        to: Destination,
+        errors_to: Destination,
+        language: Language,
+    ) -> None:
+        """Do the work of a delivery in a thread and post what comes of it, or what was wrong."""
+        workspace = await self.workspace_once(to.team, key)
+        if workspace is None:
+            return
+        try:
+            message = await self.jobs.compute(work)
+        except KBError as error:
+            structlog.get_logger().warning("slack work failed", code=error.code, what=error.what)
+            message, to = error_message(error, self.calls.words(language)), errors_to
+        await Poster(self.workspaces, workspace, to).post(message)
+
+
+class Jobs:
+    """Work after the acknowledgement: tasks of the event loop, threads for what blocks.
+
+    A task that waits for Slack, for minutes after a 429 perhaps, holds no thread and keeps nobody.
+    """
+
+    def __init__(self, limiter: anyio.CapacityLimiter) -> None:
+        """`limiter` says how many threads compute at once."""
+        self._limiter = limiter
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def full(self) -> bool:
+        """Whether no further job is taken."""
+        return len(self._tasks) >= MAX_JOBS
+
+    def start(self, job: Callable[[], Awaitable[None]]) -> bool:
+        """Start a job; False where too many run already."""
+        if self.full:
+            structlog.get_logger().warning("slack job refused", running=len(self._tasks))
+            return False
+        task = asyncio.get_running_loop().create_task(self._run(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await job()
+        except Exception:  # noqa: BLE001 - the outermost call of this face
+            structlog.get_logger().exception("slack job failed")
+
+    async def compute(self, work: Callable[[], T]) -> T:
+        """Do `work` in one of the compute threads."""
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+
+    async def close(self) -> None:
+        """Let running jobs finish for a while, then stop."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=GRACE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
 
 class Bot:
@@ -51,30 +142,18 @@ class Bot:
         chat: Chat,
         settings: Settings,
         *,
-        compute: Compute | None = None,
-        registry: CollectorRegistry | None = None,
+        limiter: anyio.CapacityLimiter | None = None,
     ) -> None:
-        """`compute` and `registry` are those of a server the bot is a part of."""
+        """`limiter` is that of the threads that compute, where a server around it has one."""
         self.workspaces = Workspaces(settings)
-        # A language model's answer is waited for in a thread: others must not wait with it.
-        threads = max(settings.threads, MODEL_THREADS if settings.llm_base_url else 1)
-        self.pool = Pool(threads, compute=compute)
-        self._desk = Desk(service, chat)
-        self._lookups = Lookups(self._desk)
-        self._counters = new_counters(registry)
-        office = Office(
-            desk=self._desk,
-            workspaces=self.workspaces,
-            pool=self.pool,
-            counters=self._counters,
-            settings=settings,
+        self._calls = ServiceCalls(service, chat)
+        self._jobs = Jobs(limiter or anyio.CapacityLimiter(settings.threads))
+        self._context = BotContext(
+            calls=self._calls, workspaces=self.workspaces, jobs=self._jobs, settings=settings
         )
-        self._answerer = Answerer(office)
-        self._clicks = Clicks(office)
-        workspaces = self.workspaces
 
         async def authorize(enterprise_id: str | None, team_id: str | None) -> Any:  # noqa: ANN401
-            return await workspaces.authorize(enterprise_id, team_id)
+            return await self.workspaces.authorize(enterprise_id, team_id)
 
         self.app = AsyncApp(
             name="timeout-kb",
@@ -83,7 +162,15 @@ class Bot:
             authorize=authorize,  # a function: bolt does not take a method here
             client=self.workspaces.new_client(),
         )
-        self._listen()
+        self.app.event("app_mention")(self._on_message)
+        self.app.event("message")(self._on_message)
+        self.app.command(COMMAND)(self._on_command)
+        self.app.shortcut(SHORTCUT)(self._on_shortcut)
+        for name in ACTIONS:
+            self.app.action(name)(self._on_click)
+        self.app.action(re.compile(rf"{OPTION}\d+"))(self._on_click)
+        self.app.action("incident")(self._on_incident)
+        self.app.view(FORM)(self._on_form)
 
     async def open(self) -> None:
         """Find out who the bot is in each workspace, and get ready to answer.
@@ -93,152 +180,75 @@ class Bot:
             SlackError: Slack cannot be reached.
         """
         await self.workspaces.open()
-        await self.pool.compute(self._desk.warm_up)
+        await self._jobs.compute(self._calls.warm_up)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Finish running jobs and close the connections."""
-        await self.pool.close()
+        await self._jobs.close()
         await self.workspaces.close()
-
-    def _listen(self) -> None:
-        app = self.app
-        app.event("app_mention")(self._on_mention)
-        app.event("message")(self._on_message)
-        app.command(COMMAND)(self._on_command)
-        app.shortcut(SHORTCUT)(self._on_shortcut)
-        for name in BUTTONS:
-            app.action(name)(self._on_click)
-        app.action(re.compile(rf"{ANSWER}\d+"))(self._on_click)
-        app.action("incident")(self._on_incident)
-        app.view(FORM)(self._on_form)
 
     # --- events: bolt has acknowledged them when these run ---------------------------------------
 
-    async def _on_mention(self, body: dict[str, Any], event: dict[str, Any], context: Any) -> None:  # noqa: ANN401
-        if incoming.from_bot(event):
-            return
-        await self._take(body, event, context, origin="mention")
-
-    async def _on_message(self, body: dict[str, Any], event: dict[str, Any], context: Any) -> None:  # noqa: ANN401
-        if event.get("subtype") not in SPOKEN or incoming.from_bot(event):
-            return
+    async def _on_message(self, event: dict[str, Any], context: Any) -> None:  # noqa: ANN401
         bot_user = str(context.bot_user_id or "")
-        if event.get("channel_type") == "im":
-            origin = "direct"
-        elif incoming.mentions(event, bot_user):
-            return  # comes as a mention, too
-        elif event.get("thread_ts") and event["thread_ts"] != event.get("ts"):
-            if incoming.mentions_anybody(event):
-                return  # two people talk to each other
-            origin = "thread"
-        else:
-            origin = "auto"
-        await self._take(body, event, context, origin=origin)
+        origin = requests.event_origin(event, bot_user)
+        if origin is not None:
+            request = requests.of_message(
+                event,
+                team=str(context.team_id or ""),
+                channel=str(event.get("channel") or ""),
+                bot_user=bot_user,
+                origin=origin,
+            )
+            await self._start(request)
 
-    async def _take(
-        self,
-        body: dict[str, Any],
-        event: dict[str, Any],
-        context: Any,  # noqa: ANN401 - bolt's
-        *,
-        origin: str,
-    ) -> None:
-        team, channel = str(context.team_id or ""), str(event.get("channel") or "")
-        ask = incoming.ask_of_message(
-            event,
-            team=team,
-            channel=channel,
-            bot_user=str(context.bot_user_id or ""),
-            origin=origin,
-        )
-        # One message may come as two events (a mention, a message) with ids of their own.
-        keys = (f"event:{body.get('event_id')}", f"message:{team}:{channel}:{ask.ts}")
-        if not self.pool.start(lambda: self._answerer.answer(ask, keys=keys)):
-            await self._busy(ask)
-
-    async def _busy(self, ask: Ask) -> None:
-        """Too much to do: a mark on the message says so, unless nobody asked."""
-        self._counters.failed.labels("busy").inc()
-        workspace = self.workspaces.find(ask.team)
-        if workspace is not None and ask.origin not in ("auto", "thread"):
-            place = Place(team=ask.team, channel=ask.channel)
-            await Voice(self.workspaces, workspace, place).react(ask.ts, "hourglass")
+    async def _start(self, request: SlackRequest) -> None:
+        """Answer it; where there is too much to do a mark says so, unless nobody asked."""
+        if self._jobs.start(partial(answer_request, self._context, request)):
+            return
+        workspace = self.workspaces.find(request.team)
+        if workspace is not None and request.origin not in ("auto", "thread"):
+            poster = Poster(self.workspaces, workspace, request.destination())
+            await poster.react(request.ts, "hourglass")
 
     # --- interactions: acknowledged first --------------------------------------------------------
 
     async def _on_command(self, ack: Any, body: dict[str, Any], context: Any) -> None:  # noqa: ANN401
-        ask = Ask(
-            team=str(context.team_id or ""),
-            channel=str(body.get("channel_id") or ""),
-            user=str(body.get("user_id") or ""),
-            origin="command",
-            text=incoming.without_fences(incoming.unescape(str(body.get("text") or ""))),
-            response_url=str(body.get("response_url") or ""),
-        )
-        if self.pool.full:
-            await ack(text=self._busy_text(ask))
+        request = requests.of_command(body, team=str(context.team_id or ""))
+        if self._jobs.full:
+            words = self._calls.words(self._calls.language(request.text, ChannelSettings()))
+            await ack(text=words("slack.busy"))
             return
         await ack()
-        key = f"command:{ask.team}:{body.get('trigger_id')}"
-        command = parse(ask.text)
-        if command.verb:
-            self.pool.start(lambda: self._look_up(ask, command, key))
-        else:
-            self.pool.start(lambda: self._answerer.answer(ask, keys=(key,)))
+        verb, rest = parse(request.text)
+        job = partial(self._look_up, request, verb, rest) if verb else None
+        self._jobs.start(job or partial(answer_request, self._context, request))
 
-    async def _look_up(self, ask: Ask, command: Command, key: str) -> None:
-        workspace = self.workspaces.find(ask.team)
-        if workspace is None or not await self.pool.quick(lambda: self._desk.first_time(key)):
-            return
-        self._counters.asked.labels("command").inc()
-        try:
-            message = await self.pool.compute(lambda: self._lookups.answer(ask, command))
-        except KBError as error:
-            channel = await self.pool.quick(lambda: self._desk.channel(ask.team, ask.channel))
-            words = self._desk.words(self._desk.language(ask.text, channel))
-            message = lookup_blocks.trouble(error, words)
-        place = Place(
-            team=ask.team,
-            channel=ask.channel,
-            only_for=ask.user,
-            response_url=ask.response_url,
+    async def _look_up(self, request: SlackRequest, verb: str, rest: str) -> None:
+        calls = self._calls
+        channel = await asyncio.to_thread(calls.channel, request.team, request.channel)
+        to = request.destination(private=True)
+        await self._context.answer_once(
+            partial(answer_command, calls, request, verb, rest),
+            key=request.key,
+            to=to,
+            errors_to=to,
+            language=calls.language(request.text, channel),
         )
-        await Voice(self.workspaces, workspace, place).say(message)
 
     async def _on_shortcut(self, ack: Any, body: dict[str, Any], context: Any) -> None:  # noqa: ANN401
         await ack()
-        message = body.get("message") or {}
-        ts = str(message.get("ts") or body.get("message_ts") or "")
-        channel = str((body.get("channel") or {}).get("id") or "")
-        ask = Ask(
-            team=str(context.team_id or ""),
-            channel=channel,
-            user=str((body.get("user") or {}).get("id") or ""),
-            origin="shortcut",
-            text=incoming.message_text(message),
-            files=incoming.message_files(message),
-            ts=ts,
-            thread=str(message.get("thread_ts") or ""),
-            response_url=str(body.get("response_url") or ""),
-        )
-        key = f"shortcut:{ask.team}:{body.get('trigger_id')}"
-        if not self.pool.start(lambda: self._answerer.answer(ask, keys=(key,))):
-            await self._busy(ask)
+        await self._start(requests.of_shortcut(body, team=str(context.team_id or "")))
 
     async def _on_click(self, ack: Any, body: dict[str, Any]) -> None:  # noqa: ANN401
         await ack()
-        click, key = click_of(body)
-        self.pool.start(lambda: self._clicks.answer(click, key=key))
+        self._jobs.start(partial(answer_click, self._context, requests.of_click(body)))
 
     async def _on_incident(self, ack: Any, body: dict[str, Any]) -> None:  # noqa: ANN401
         await ack()
-        click, _ = click_of(body)
-        await self._clicks.open_form(click)
+        await open_form(self._context, requests.of_click(body))
 
     async def _on_form(self, ack: Any, body: dict[str, Any], view: dict[str, Any]) -> None:  # noqa: ANN401
         await ack()
         user = str((body.get("user") or {}).get("id") or "")
-        self.pool.start(lambda: self._clicks.submitted(view, user=user))
-
-    def _busy_text(self, ask: Ask) -> str:
-        return self._desk.words(detect_language(ask.text))("slack.busy")
+        self._jobs.start(partial(submit_form, self._context, view, user=user))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiohttp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.errors import SlackApiError
-from slack_sdk.http_retry.async_handler import AsyncRetryHandler
 from slack_sdk.http_retry.builtin_async_handlers import (
     AsyncConnectionErrorRetryHandler,
     AsyncRateLimitErrorRetryHandler,
@@ -20,27 +19,30 @@ from slack_sdk.http_retry.builtin_async_handlers import (
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from app.slack import patience
-from app.slack.logs import slack_logger
 from kb.errors import KBError, SettingsError
 
 if TYPE_CHECKING:
-    from slack_sdk.http_retry.state import RetryState
-
     from kb.settings import Settings
 
-FROM_OAUTH = "copy it from the app's page at api.slack.com/apps, 'OAuth & Permissions' (xoxb-…)"
-FROM_APP_LEVEL = (
-    "make it on the app's page at api.slack.com/apps, 'Basic Information', 'App-Level Tokens', "
-    "with the scope connections:write (xapp-…)"
-)
-FROM_BASICS = (
-    "copy it from the app's page at api.slack.com/apps, 'Basic Information', 'Signing Secret'"
-)
-CALL_TIMEOUT_S = 30
-RATE_RETRIES = 4  # Slack lets one message a second into a channel: bursts wait their turn
+T = TypeVar("T")
+
+APP_PAGE = "the app's page at api.slack.com/apps"
+# Settings the bot needs: what their tokens begin with, and where to get them.
+TOKENS = {
+    "SLACK_BOT_TOKEN": ("xoxb-", f"copy it from {APP_PAGE}, 'OAuth & Permissions' (xoxb-…)"),
+    "SLACK_APP_TOKEN": (
+        "xapp-",
+        f"make it on {APP_PAGE}, 'App-Level Tokens', with the scope connections:write (xapp-…)",
+    ),
+    "SLACK_SIGNING_SECRET": (
+        "",
+        f"copy it from {APP_PAGE}, 'Basic Information', 'Signing Secret'",
+    ),
+}
+CALL_TIMEOUT_S = 30  # for one attempt
+MAX_WAIT_S = 300.0  # for a call with all its waits: after five minutes nobody waits any longer
+RATE_RETRIES = 60  # Slack lets one message a second into a channel: bursts wait their turn
 CONNECTIONS = 20
-WAITED = "rate_limited_s"  # in the state of a call: what it was told to wait so far
 
 
 class SlackError(KBError):
@@ -53,84 +55,44 @@ class SlackError(KBError):
 def reason(error: SlackApiError) -> str:
     """Slack's word for why it refused a call."""
     get = getattr(error.response, "get", None)  # a broken answer has no fields
-    told = get("error") if callable(get) else None
-    return str(told or "no reason given")
+    code = get("error") if callable(get) else None
+    return str(code or "no reason given")
 
 
-def unreachable(error: Exception) -> SlackError:
-    """The failure of a connection; its own text is left out, it may hold an address with a key."""
-    return SlackError(
-        f"Slack cannot be reached ({type(error).__name__})",
-        todo="check network, proxy (HTTPS_PROXY) and TIMEOUT_KB_SLACK_API_URL",
-    )
+async def slack_call(call: Awaitable[T], *, limit_s: float | None = None) -> T:
+    """What a call of Slack gives, its retries and waits included.
 
-
-class RateLimited(AsyncRateLimitErrorRetryHandler):  # type: ignore[misc]
-    """Waits as long as Slack says (Retry-After); a call that waited too long in all is given up."""
-
-    def __init__(self, *, wait: Callable[[float], Awaitable[None]] = patience.wait) -> None:
-        super().__init__(max_retry_count=RATE_RETRIES)
-        self._wait = wait
-
-    async def _can_retry_async(
-        self,
-        *,
-        state: RetryState,
-        response: Any = None,  # noqa: ANN401 - the SDK's own type
-        **others: Any,  # noqa: ANN401
-    ) -> bool:
-        limited = await super()._can_retry_async(state=state, response=response, **others)
-        return bool(limited) and _waited_s(state) + _asked_s(response) <= patience.MAX_WAIT_S
-
-    async def prepare_for_next_attempt_async(
-        self,
-        *,
-        state: RetryState,
-        response: Any = None,  # noqa: ANN401 - the SDK's own type
-        **_others: Any,  # noqa: ANN401
-    ) -> None:
-        """Wait. The SDK's own way reads the header's first digit alone: 6 seconds of 61."""
-        state.next_attempt_requested = True
-        # The rest of a second keeps those apart who were told the same.
-        await self._wait(_asked_s(response) + random.random())  # noqa: S311
-        waited_s = _waited_s(state) + _asked_s(response)
-        state.custom_values = {**(state.custom_values or {}), WAITED: waited_s}
-        state.increment_current_attempt()
-
-
-def _waited_s(state: RetryState) -> float:
-    """How long the call this state belongs to was told to wait so far."""
-    return float((state.custom_values or {}).get(WAITED, 0.0))
-
-
-def _asked_s(response: Any) -> float:  # noqa: ANN401 - the SDK's own type
-    for name, values in response.headers.items():
-        if name.lower() == "retry-after":
-            return patience.wait_s(values if isinstance(values, str) else values[0])
-    return patience.NOT_SAID_S
-
-
-def retry_handlers() -> list[AsyncRetryHandler]:
-    """What is tried again: lost connections once, Slack's failures once, rate limits a few times.
-
-    A handler counts a single call's attempts in that call's state, so sharing them is right.
+    Raises:
+        SlackError: Slack cannot be reached, or has the caller wait for more than `limit_s`
+            seconds in all; by default five minutes.
+        SlackApiError: Slack refuses the call.
     """
-    return [
-        AsyncConnectionErrorRetryHandler(max_retry_count=1),
-        AsyncServerErrorRetryHandler(max_retry_count=1),
-        RateLimited(),
-    ]
+    try:
+        async with asyncio.timeout(limit_s or MAX_WAIT_S):
+            return await call
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        # Its own text is left out, it may hold an address with a key.
+        raise SlackError(
+            f"Slack cannot be reached ({type(error).__name__})",
+            todo="check network, proxy (HTTPS_PROXY) and TIMEOUT_KB_SLACK_API_URL",
+        ) from None
+
+
+def slack_logger(level: str) -> logging.Logger:
+    """The logger of slack-bolt, slack-sdk and their connections.
+
+    Debug output of the SDK holds whole messages: it is never on, whatever `level` says.
+    """
+    logger = logging.getLogger("timeout_kb.slack")
+    logger.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
+    return logger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     """One installation: who the bot is there, and a client that speaks as it."""
 
-    team: str
-    enterprise: str
-    name: str
-    bot_id: str
-    bot_user: str
+    identity: AuthorizeResult
     client: AsyncWebClient
 
 
@@ -140,18 +102,14 @@ def check_settings(settings: Settings, *, mode: str) -> None:
     Raises:
         SettingsError: one is missing or of another kind; the key is named, never the value.
     """
-    needed = [("SLACK_BOT_TOKEN", settings.slack_bot_token, "xoxb-", FROM_OAUTH)]
-    if mode == "socket":
-        needed.append(("SLACK_APP_TOKEN", settings.slack_app_token, "xapp-", FROM_APP_LEVEL))
-    else:
-        needed.append(("SLACK_SIGNING_SECRET", settings.slack_signing_secret, "", FROM_BASICS))
-    for name, value, start, where in needed:
-        key = f"TIMEOUT_KB_{name}"
-        tokens = tokens_of(value) if name == "SLACK_BOT_TOKEN" else (value.strip(),)
-        if not any(tokens):
-            raise SettingsError(f"{key} is not set", todo=where)
+    second = "SLACK_APP_TOKEN" if mode == "socket" else "SLACK_SIGNING_SECRET"
+    for name in ("SLACK_BOT_TOKEN", second):
+        start, where = TOKENS[name]
+        tokens = tokens_of(getattr(settings, name.lower()))
+        if not tokens:
+            raise SettingsError(f"TIMEOUT_KB_{name} is not set", todo=where)
         if not all(token.startswith(start) for token in tokens):
-            raise SettingsError(f"{key} does not start with {start}", todo=where)
+            raise SettingsError(f"TIMEOUT_KB_{name} does not start with {start}", todo=where)
 
 
 def tokens_of(value: str) -> tuple[str, ...]:
@@ -160,25 +118,17 @@ def tokens_of(value: str) -> tuple[str, ...]:
 
 
 class Workspaces:
-    """Every workspace by team id; opened once, on the event loop that uses it."""
+    """Every workspace by team id; made and opened once, on the event loop that uses it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._logger = slack_logger(settings.log_level)
         self._by_team: dict[str, Workspace] = {}
         self._opening = asyncio.Lock()
-        self._session: aiohttp.ClientSession | None = None
-
-    @property
-    def session(self) -> aiohttp.ClientSession:
-        """The connections to Slack, kept open between calls.
-
-        Raises:
-            SlackError: `open` was not called yet.
-        """
-        if self._session is None:
-            raise SlackError("the Slack client is not open", todo="start the bot first")
-        return self._session
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS),
+        )
 
     async def open(self) -> None:
         """Ask Slack who the bot is in each workspace; does nothing when that is known.
@@ -188,36 +138,18 @@ class Workspaces:
             SlackError: Slack cannot be reached.
         """
         async with self._opening:
-            if self._by_team:
-                return
-            if self._session is None:
-                self._session = aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(total=CALL_TIMEOUT_S),
-                    connector=aiohttp.TCPConnector(limit=CONNECTIONS),
-                )
-            tokens = tokens_of(self._settings.slack_bot_token)
-            found = [await self._ask(number, token) for number, token in enumerate(tokens, 1)]
-            self._by_team = {workspace.team: workspace for workspace in found}
+            if not self._by_team:
+                tokens = tokens_of(self._settings.slack_bot_token)
+                opened = [await self._open(n, token) for n, token in enumerate(tokens, 1)]
+                self._by_team = {str(one.identity.team_id): one for one in opened}
 
-    async def _ask(self, number: int, token: str) -> Workspace:
+    async def _open(self, number: int, token: str) -> Workspace:
         client = self.new_client(token)
-        try:
-            told = await client.auth_test()
-        except SlackApiError as error:
-            raise SettingsError(
-                f"Slack refuses token {number} of TIMEOUT_KB_SLACK_BOT_TOKEN: {reason(error)}",
-                todo=FROM_OAUTH,
-            ) from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unreachable(error) from None
-        return Workspace(
-            team=str(told.get("team_id") or ""),
-            enterprise=str(told.get("enterprise_id") or ""),
-            name=str(told.get("team") or ""),
-            bot_id=str(told.get("bot_id") or ""),
-            bot_user=str(told.get("user_id") or ""),
-            client=client,
+        response = await _checked(client.auth_test(), "SLACK_BOT_TOKEN", f"token {number} of ")
+        identity = AuthorizeResult.from_auth_test_response(
+            bot_token=token, auth_test_response=response
         )
+        return Workspace(identity=identity, client=client)
 
     async def check_app_token(self) -> None:
         """Ask Slack whether the app-level token opens a connection.
@@ -227,64 +159,64 @@ class Workspaces:
             SlackError: Slack cannot be reached.
         """
         token = self._settings.slack_app_token.strip()
-        try:
-            await self.new_client().apps_connections_open(app_token=token)
-        except SlackApiError as error:
-            raise SettingsError(
-                f"Slack refuses TIMEOUT_KB_SLACK_APP_TOKEN: {reason(error)}",
-                todo=FROM_APP_LEVEL,
-            ) from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise unreachable(error) from None
+        call = self.new_client().apps_connections_open(app_token=token)
+        await _checked(call, "SLACK_APP_TOKEN")
 
     def new_client(self, token: str | None = None) -> AsyncWebClient:
         """A client that shares connections and retries."""
-        return AsyncWebClient(
-            token=token,
-            base_url=self._settings.slack_api_url,
-            timeout=CALL_TIMEOUT_S,
-            session=self._session,
-            logger=self._logger,
-            retry_handlers=retry_handlers(),
-        )
+        return AsyncWebClient(token=token, base_url=self._settings.slack_api_url, **self._shared())
 
     def webhook(self, url: str) -> AsyncWebhookClient:
         """What answers through an interaction's own address."""
-        return AsyncWebhookClient(
-            url,
-            timeout=CALL_TIMEOUT_S,
-            session=self._session,
-            logger=self._logger,
-            retry_handlers=retry_handlers(),
-        )
+        return AsyncWebhookClient(url, **self._shared())
 
-    def __iter__(self) -> Any:  # noqa: ANN401 - of Workspace
+    def _shared(self) -> dict[str, Any]:
+        """What all clients have; a retry handler counts in each call's own state."""
+        return {
+            "timeout": CALL_TIMEOUT_S,
+            "session": self._session,
+            "logger": self._logger,
+            "retry_handlers": [
+                AsyncConnectionErrorRetryHandler(max_retry_count=1),
+                AsyncServerErrorRetryHandler(max_retry_count=1),
+                AsyncRateLimitErrorRetryHandler(max_retry_count=RATE_RETRIES),
+            ],
+        }
+
+    def __iter__(self) -> Iterator[Workspace]:
         return iter(self._by_team.values())
 
     def find(self, team: str | None, enterprise: str | None = None) -> Workspace | None:
         """The workspace of a team; an organisation-wide installation is found by its enterprise."""
-        found = self._by_team.get(team or "")
-        if found is None and enterprise:
-            found = next((one for one in self if one.enterprise == enterprise), None)
-            if found is not None and team:
-                self._by_team[team] = found
-        return found
+        workspace = self._by_team.get(team or "")
+        if workspace is None and enterprise:
+            ours = (one for one in self if one.identity.enterprise_id == enterprise)
+            workspace = next(ours, None)
+            if workspace is not None and team:
+                self._by_team[team] = workspace
+        return workspace
 
-    async def authorize(self, enterprise_id: str | None, team_id: str | None) -> Any:  # noqa: ANN401
+    async def authorize(
+        self, enterprise_id: str | None, team_id: str | None
+    ) -> AuthorizeResult | None:
         """For slack-bolt: who the bot is where an event came from, None where it is unknown."""
         await self.open()
-        found = self.find(team_id, enterprise_id)
-        if found is None:
-            return None
-        return AuthorizeResult(
-            enterprise_id=enterprise_id,
-            team_id=team_id,
-            bot_token=found.client.token,
-            bot_id=found.bot_id,
-            bot_user_id=found.bot_user,
-        )
+        workspace = self.find(team_id, enterprise_id)
+        return workspace and workspace.identity
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
+
+
+async def _checked(call: Awaitable[Any], name: str, which: str = "") -> Any:  # noqa: ANN401
+    """What a call with a token of the setting `name` gives.
+
+    Raises:
+        SettingsError: Slack refuses the token.
+    """
+    try:
+        return await slack_call(call)
+    except SlackApiError as error:
+        what = f"Slack refuses {which}TIMEOUT_KB_{name}: {reason(error)}"
+        raise SettingsError(what, todo=TOKENS[name][1]) from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 import structlog
 
-from app.web import document, markup, press, style
-from app.web.pages import PAGES, page
-from app.web.parts import language, name_language, set_language, tell, words
+from app.web.components import actions, markup, style
+from app.web.context import interface_words, language, name_language, set_language, show_error
+from app.web.navigation import PAGES, page
 from kb.errors import KBError
-from kb.types import Language
+from kb.types.vocabulary import Language
 
 LANGUAGES: dict[Language, str] = {"zh": "中文", "en": "English"}
 SWITCH = "language_switch"
@@ -20,18 +20,18 @@ def main() -> None:
     st.set_page_config(page_title="timeout-kb", page_icon=style.icon(), layout="wide")
     style.apply()
     try:
-        spoken = words()
-        chosen = st.navigation([page(path, spoken) for path in PAGES], position="top")
+        words = interface_words()
+        chosen = st.navigation([page(path, words) for path in PAGES], position="top")
         _top()
-        document.settle(language())
+        style.settle_document(language())
         name_language()
         try:
             chosen.run()
         except KBError as error:
-            tell(error, spoken)
-        press.forget_told()
+            show_error(error, words)
+        actions.clear_notices()
     except KBError as error:
-        tell(error)  # not even the knowledge base opens
+        show_error(error)  # not even the knowledge base opens
     except Exception as error:  # noqa: BLE001 - the outermost call of this face
         structlog.get_logger().exception("page failed", error=type(error).__name__)
         markup.show(
@@ -50,13 +50,13 @@ def _top() -> None:
         markup.show(
             markup.html(
                 '<div class="tk-brand"><b>timeout-kb</b> <span>{line}</span></div>',
-                line=words()("page.tagline"),
+                line=interface_words()("page.tagline"),
             )
         )
         if SWITCH not in st.session_state:
             st.session_state[SWITCH] = language()
         st.segmented_control(
-            words()("page.language"),
+            interface_words()("page.language"),
             list(LANGUAGES),
             format_func=lambda code: LANGUAGES[code],
             key=SWITCH,
@@ -72,7 +72,7 @@ def _switched() -> None:
         st.session_state[SWITCH] = language()
     else:
         set_language(picked)
-        press.say_again()
+        actions.repeat_notices()
 
 
 main()

@@ -3,56 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kb.chat.conversations import Conversations
-from kb.chat.message import Parts, take_apart, without_orders, without_sentences
+from kb.chat.assessment import verdict_of
+from kb.chat.dialogue import Dialogue
+from kb.chat.intents import IntentReader, message_language
+from kb.chat.paste import Paste, split, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
-from kb.chat.turns import Answer, Spoken, Turns
-from kb.chat.types import Conversation, Reply, Statement, Turn
-from kb.chat.understanding import Understanding, spoken_language
-from kb.errors import InputError, NotFoundError
-from kb.logs.redact import redact
-from kb.types import Language, LogReading
+from kb.chat.store import ConversationStore
+from kb.chat.types import Conversation, Reply, Turn
+from kb.errors import InputError
+from kb.text.language import answer_language
+from kb.text.redact import redact
+from kb.types.incident import LogReading
+from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from kb.chat.model import LanguageModel
+    from kb.diagnose.verdict import Verdict
     from kb.service import Service
 
-HEAD_CHARS = 400  # of a message, kept in its turn
+HEAD_CHARS = 400  # of a message, stored in its turn
 REDACTED_CHARS = 4000  # read for that head: a secret does not reach across
 
 
 class Chat:
     """Talks about incidents. Safe for use by several threads."""
 
-    def __init__(
-        self,
-        service: Service,
-        *,
-        model: LanguageModel | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, service: Service, *, clock: Callable[[], float] = time.time) -> None:
         """Talk with the knowledge of `service`.
 
         Args:
-            service: diagnoses, searches, and keeps conversations.
-            model: words the answers anew; without one the engine's own words stand.
+            service: diagnoses, searches, and stores conversations.
             clock: seconds since the epoch.
 
         Raises:
             DataError: data/chat.yaml breaks its schema.
         """
         self._service = service
-        self._model = model
         self._clock = clock
         phrases = load_phrases(service.settings.data, service.knowledge)
-        self._understanding = Understanding(phrases, service.knowledge)
-        self._turns = Turns(service, self._understanding)
-        self._kept = Conversations(
+        self._intents = IntentReader(phrases, service.knowledge)
+        self._dialogue = Dialogue(service, self._intents)
+        self._store = ConversationStore(
             service.store.records,
             locks=service.settings.home / "locks",
             days=service.settings.chat_days,
@@ -79,37 +74,34 @@ class Chat:
             InputError: the message is empty, binary or too large.
             NotFoundError: the conversation is unknown or has expired.
         """
-        items = self.stream(message, conversation=conversation, language=language, create=create)
-        last = None
-        for last in items:  # noqa: B007 - the reply is the last item
-            pass
-        if not isinstance(last, Reply):
-            raise InputError("the message got no reply", todo="send it again")
-        return last
-
-    def stream(
-        self,
-        message: str,
-        *,
-        conversation: str = "",
-        language: Language | None = None,
-        create: bool = False,
-    ) -> Iterator[Statement | Reply]:
-        """Answer a message: its statements as they come, the whole reply last.
-
-        The reply counts: where a model breaks off, it is the engine's. The engine's answer is kept
-        before the first statement is out, so a reader who goes away loses nothing.
-
-        Raises:
-            InputError: the message is empty, binary or too large.
-            NotFoundError: the conversation is unknown or has expired.
-        """
-        reply, asked = self._engine_reply(message, conversation, language, create=create)
-        if self._model is None:
-            yield from reply.statements
-            yield reply
-            return
-        yield from self._reworded(reply, asked)
+        if not message.strip():
+            raise InputError(
+                "the message is empty", todo="write a question or paste a log", reason="no_message"
+            )
+        limit = self._service.settings.max_body
+        if len(message) > limit:
+            raise InputError(
+                f"the message has {len(message)} characters, {limit} is the most",
+                todo="upload the log as a file",
+                reason="long_message",
+                values={"count": f"{len(message):,}", "limit": f"{limit:,}"},
+            )
+        current = self._open(conversation, create=create)
+        reading = self._service.read_text(message)
+        is_request = partial(self._intents.is_request, has_incident=current.reading is not None)
+        paste = split(message, reading, is_request=is_request)
+        text, _ = redact(paste.text)
+        if paste.has_output:
+            reading = without_orders(reading, paste.text, self._intents.is_order)
+            reading = without_sentences(reading, self._intents.suppositions(text))
+        head, _ = redact(message[:REDACTED_CHARS])
+        with self._store.turn(current.id):
+            current = self._fresh(current, conversation)
+            current = replace(current, language=self._language(paste, current, language))
+            reply, after = self._dialogue.answer(
+                current, text, reading, has_output=paste.has_output
+            )
+            return self._save(after, reply, head[:HEAD_CHARS])
 
     def begin(
         self,
@@ -124,13 +116,15 @@ class Chat:
         Raises:
             NotFoundError: the conversation is unknown or has expired.
         """
-        known = self._open(conversation, create=create)
-        with self._kept.turn(known.id):
-            known = self._fresh(known, conversation)
-            told = spoken_language(reading.description, known.language)
-            spoken: Language = language or known.language or told or self._service_language()
-            answer = self._turns.begin(known, reading, spoken)
-            return self._keep(answer, asked="")
+        current = self._open(conversation, create=create)
+        with self._store.turn(current.id):
+            current = self._fresh(current, conversation)
+            written = message_language(reading.words, current.language)
+            requested = language or current.language or written
+            configured = self._service.settings.lang
+            current = replace(current, language=answer_language(requested, configured))
+            reply, after = self._dialogue.begin(current, reading)
+            return self._save(after, reply, "")
 
     def conversation(self, identifier: str) -> Conversation:
         """The conversation of that id.
@@ -138,121 +132,44 @@ class Chat:
         Raises:
             NotFoundError: it is unknown or has expired.
         """
-        return self._kept.load(identifier)
+        return self._store.load(identifier)
+
+    def verdict(self, identifier: str) -> Verdict | None:
+        """What the conversation's incident means by all that was said; None where it has none.
+
+        Raises:
+            NotFoundError: the conversation is unknown or has expired.
+        """
+        return verdict_of(self._service, self._store.load(identifier))
 
     def forget(self, identifier: str) -> bool:
         """Delete a conversation; whether it was there."""
-        return self._kept.forget(identifier)
+        return self._store.forget(identifier)
 
-    # --- one turn --------------------------------------------------------------------------
-
-    def _engine_reply(
-        self, message: str, identifier: str, language: Language | None, *, create: bool
-    ) -> tuple[Reply, str]:
-        if not message.strip():
-            raise InputError(
-                "the message is empty", todo="write a question or paste a log", reason="no_message"
-            )
-        if len(message) > self._service.settings.max_body:
-            raise InputError(
-                f"the message has {len(message)} characters, "
-                f"{self._service.settings.max_body} is the most",
-                todo="upload the log as a file",
-                reason="long_message",
-                values={
-                    "count": f"{len(message):,}",
-                    "limit": f"{self._service.settings.max_body:,}",
-                },
-            )
-        known = self._open(identifier, create=create)
-        reading = self._service.read_text(message)
-        asks = partial(self._understanding.asks, has_incident=known.reading is not None)
-        parts = take_apart(message, reading, asks=asks)
-        own, _ = redact(parts.own)
-        if parts.pasted:
-            reading = without_orders(reading, parts.own, self._understanding.is_order)
-            reading = without_sentences(reading, self._understanding.suppositions(own))
-        with self._kept.turn(known.id):
-            known = self._fresh(known, identifier)
-            spoken = Spoken(
-                own=own,
-                reading=reading,
-                pasted=parts.pasted,
-                language=self._language(parts, known, language),
-            )
-            answer = self._turns.answer(known, spoken)
-            head, _ = redact(message[:REDACTED_CHARS])
-            return self._keep(answer, asked=head[:HEAD_CHARS]), own
-
-    def _language(self, parts: Parts, known: Conversation, wanted: Language | None) -> Language:
-        """What to answer in: asked for in words, wanted by the face, spoken, or written.
+    def _language(self, paste: Paste, current: Conversation, wanted: Language | None) -> Language:
+        """What to answer in: asked for in words, wanted by the face, or that of the message.
 
         An order in a log does not choose: what leads up to a log counts only as a description.
         """
-        if known.pinned and known.language:
-            return known.language
-        spoken = spoken_language(parts.own, known.language)
-        if spoken is None and not any(map(self._understanding.is_order, parts.lead.splitlines())):
-            spoken = spoken_language(parts.lead, known.language)
-        return wanted or spoken or known.language or self._service_language()
-
-    def _service_language(self) -> Language:
-        return "zh" if self._service.settings.lang == "zh" else "en"
+        if current.language_pinned and current.language:
+            return current.language
+        written = message_language(paste.text, current.language)
+        if written is None and not any(map(self._intents.is_order, paste.lead.splitlines())):
+            written = message_language(paste.lead, current.language)
+        return answer_language(wanted or written or current.language, self._service.settings.lang)
 
     def _open(self, identifier: str, *, create: bool) -> Conversation:
-        return self._kept.load(identifier, create=create) if identifier else self._kept.new()
+        return self._store.load(identifier, create=create) if identifier else self._store.new()
 
-    def _fresh(self, known: Conversation, identifier: str) -> Conversation:
+    def _fresh(self, current: Conversation, identifier: str) -> Conversation:
         """The conversation as it is now that this turn has it alone; one deleted since stays so.
 
         Raises:
             NotFoundError: it was deleted since.
         """
-        return self._kept.load(identifier, create=not known.turns) if identifier else known
+        return self._store.load(identifier, create=not current.turns) if identifier else current
 
-    def _keep(self, answer: Answer, *, asked: str) -> Reply:
-        turn = Turn(asked=asked, reply=replace(answer.reply, diagnosis=None), at_s=self._clock())
-        conversation = answer.conversation
-        self._kept.save(replace(conversation, turns=(*conversation.turns, turn)))
-        return answer.reply
-
-    # --- a model's words -------------------------------------------------------------------
-
-    def _reworded(self, reply: Reply, asked: str) -> Iterator[Statement | Reply]:
-        """The reply in a model's words; in the engine's where it has none."""
-        from kb.chat.grounding import reword
-        from kb.chat.model import ModelError
-
-        model: LanguageModel | None = self._model
-        said: list[Statement] = []
-        if model is not None:
-            try:
-                for statement in reword(model, asked, reply, reply.language):
-                    said.append(statement)
-                    yield statement
-            except ModelError:  # half an answer is none: the reply, which counts, is the engine's
-                if said:
-                    yield reply
-                    return
-        if not said:
-            yield from reply.statements
-            yield reply
-            return
-        worded = replace(reply, statements=tuple(said), source="model")
-        self._replace(worded)
-        yield worded
-
-    def _replace(self, reply: Reply) -> None:
-        """Keep the model's words of a turn in place of the engine's."""
-        with self._kept.turn(reply.conversation):
-            try:
-                known = self._kept.load(reply.conversation)
-            except NotFoundError:  # forgotten while the model was speaking
-                return
-            turns = tuple(
-                replace(turn, reply=replace(reply, diagnosis=None))
-                if turn.reply.number == reply.number
-                else turn
-                for turn in known.turns
-            )
-            self._kept.save(replace(known, turns=turns))
+    def _save(self, conversation: Conversation, reply: Reply, message: str) -> Reply:
+        turn = Turn(asked=message, reply=replace(reply, diagnosis=None), at_s=self._clock())
+        self._store.save(replace(conversation, turns=(*conversation.turns, turn)))
+        return reply

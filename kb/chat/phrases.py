@@ -1,145 +1,97 @@
-"""What people say and what it means: data/chat.yaml, matched in linear time by RE2."""
+"""What people write and what it means: data/chat.yaml, matched in linear time by RE2."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from kb.chat.types import Intent
 from kb.errors import DataError
-from kb.knowledge import Knowledge, read_yaml
-from kb.types import Language
+from kb.knowledge.load import Knowledge, read_yaml
+from kb.types.vocabulary import Language
 
-MAX_SPOKEN = 1000  # characters read for intents; a question is shorter, the rest is a report
+MAX_CHARS = 1000  # of a text read for intents; a question is shorter, the rest is a report
 _MEMORY = 16 << 20  # bytes RE2 may use for one set of automata
 
-Need = Literal["", "setting", "topic", "ordinal"]
-Answer = Literal["", "yes", "no", "unsure"]
-Settles = Literal["", "confirmed", "denied"]
-Parts = Literal["", "new", "same"]
+YesNo = Literal["", "yes", "no", "unsure"]
+Job = Literal["", "new", "same"]
+Settled = Literal["", "confirmed", "denied"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saying:
+class PhraseGroup:
+    """Patterns of one meaning; a test holds them to `examples` and `no_match`."""
+
+    patterns: tuple[str, ...]
+    examples: tuple[str, ...]
+    no_match: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentPhrase(PhraseGroup):
     """One way of meaning something.
 
     Attributes:
-        needs: what the message must name besides, for the saying to count.
-        speaks: the language asked for.
-        replies: the answer given to an open question.
+        needs: what the message must name besides, for the phrase to count.
+        language: the language asked for.
+        answer: the answer given to an open question.
         settles: whether a cause is confirmed or denied.
-        parts: whether the logs belong to another job or to the same.
+        job: whether the logs belong to another job or to the same.
         retracts: whether an earlier remark is taken back.
     """
 
     id: str
     intent: Intent
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    needs: Need = ""
-    speaks: Language | None = None
-    replies: Answer = ""
-    settles: Settles = ""
-    parts: Parts = ""
+    needs: Literal["", "setting", "topic", "ordinal"] = ""
+    language: Language | None = None
+    answer: YesNo = ""
+    settles: Settled = ""
+    job: Job = ""
     retracts: bool = False
-    no_match: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class CausePhrase(PhraseGroup):
     """Words for causes; the first cause is the one meant when one is needed."""
 
     id: str
     causes: tuple[str, ...]
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    no_match: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Platform(PhraseGroup):
     """Words for a backend or framework, and what to filter cases by."""
 
     id: str
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
     backends: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
-    no_match: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ordinal:
+class Ordinal(PhraseGroup):
     """Words for a number in a list, counted from 1."""
 
     number: int
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    no_match: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Ways of saying one kind of thing."""
-
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    no_match: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
+class IntentHint(PhraseGroup):
     """Weak words for an intent."""
 
     intent: Intent
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    no_match: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phrasebook:
-    """The whole of data/chat.yaml.
-
-    Attributes:
-        field: words of this field.
-        orders: orders to an assistant that stand in logs.
-        questions: interrogatives; `statements` look like them and are none.
-        denials: what denies a cause it names; `complaints` look like it and say the contrary.
-        choices: nothing but a place in a list.
-        shorthand: how words are written in a hurry, and the words.
-        hints: what a request that no saying reads is most likely for.
-    """
-
-    intents: tuple[Saying, ...]
-    topics: tuple[Topic, ...]
-    places: tuple[Place, ...]
-    ordinals: tuple[Ordinal, ...]
-    field: Group
-    orders: Group
-    questions: Group
-    statements: Group
-    denials: Group
-    complaints: Group
-    choices: Group
-    shorthand: dict[str, str]
-    hints: tuple[Hint, ...]
-
-
-class Matcher:
-    """Tells which of several lists of patterns match a text, all at once."""
+class PhraseSet:
+    """Tells which of several phrase groups match a text, all at once."""
 
     def __init__(
-        self,
-        lists: Sequence[tuple[str, Sequence[str]]],
-        *,
-        shorthand: Mapping[str, str] | None = None,
+        self, groups: Sequence[PhraseGroup], shorthand: Mapping[str, str] | None = None
     ) -> None:
-        """Compile `lists` of (name for errors, patterns); `shorthand` is read as its words.
+        """Compile the patterns of `groups`; `shorthand` is read as its words.
 
         Raises:
             DataError: a pattern is not RE2.
@@ -152,13 +104,15 @@ class Matcher:
         options.max_mem = _MEMORY
         self._owners: list[int] = []
         self._set = re2.Set.SearchSet(options)
-        for number, (name, patterns) in enumerate(lists):
-            for pattern in patterns:
+        for number, group in enumerate(groups):
+            for pattern in group.patterns:
                 try:
                     self._set.Add(pattern)
                 except re2.error as error:
+                    entry = getattr(group, "id", "") or repr(pattern[:60])
                     raise DataError(
-                        f"chat.yaml: {name}: {error}", todo="use RE2 syntax, without look-around"
+                        f"chat.yaml: {entry}: {error}",
+                        todo="use RE2 syntax, without look-around",
                     ) from error
                 self._owners.append(number)
         self._set.Compile()
@@ -170,101 +124,130 @@ class Matcher:
         )
 
     def match(self, text: str) -> tuple[int, ...]:
-        """Positions of the lists that match, in order."""
-        text = text[:MAX_SPOKEN].encode("utf-8", "replace").decode("utf-8")
-        text = self._short.sub(lambda found: self._words[found[0].lower()], text)
+        """Positions of the groups that match, in order."""
+        text = text[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8")
+        text = self._short.sub(lambda word: self._words[word[0].lower()], text)
         return tuple(sorted({self._owners[hit] for hit in self._set.Match(text) or ()}))
 
 
-class Phrases:
-    """The phrasebook, ready to be asked; made once."""
+@dataclass(frozen=True, kw_only=True)
+class Phrasebook:
+    """The whole of data/chat.yaml, and what of it a text holds.
 
-    def __init__(self, book: Phrasebook) -> None:
-        """Compile `book`.
+    Attributes:
+        field: words of this field.
+        orders: orders to an assistant that stand in logs.
+        questions: interrogatives; `statements` look like them and are none.
+        denials: what denies a cause it names; `complaints` look like it and say the contrary.
+        choices: nothing but a place in a list.
+        shorthand: how words are written in a hurry, and the words.
+        hints: what a request that no intent phrase reads is most likely for.
+    """
+
+    intents: tuple[IntentPhrase, ...]
+    topics: tuple[CausePhrase, ...]
+    platforms: tuple[Platform, ...]
+    ordinals: tuple[Ordinal, ...]
+    field: PhraseGroup
+    orders: PhraseGroup
+    questions: PhraseGroup
+    statements: PhraseGroup
+    denials: PhraseGroup
+    complaints: PhraseGroup
+    choices: PhraseGroup
+    shorthand: dict[str, str]
+    hints: tuple[IntentHint, ...]
+
+    @cached_property
+    def sets(self) -> dict[str, PhraseSet]:
+        """The patterns by what they tell, compiled with the first text.
 
         Raises:
             DataError: a pattern is not RE2.
         """
-        self.book = book
-        matcher = partial(Matcher, shorthand=book.shorthand)
-        self._sayings = matcher([(item.id, item.patterns) for item in book.intents])
-        self._topics = matcher([(item.id, item.patterns) for item in book.topics])
-        self._places = matcher([(item.id, item.patterns) for item in book.places])
-        self._ordinals = matcher([(str(item.number), item.patterns) for item in book.ordinals])
-        self._field = matcher([("field", book.field.patterns)])
-        self._questions = matcher(
-            [("questions", book.questions.patterns), ("statements", book.statements.patterns)]
-        )
-        self._denials = matcher(
-            [("denials", book.denials.patterns), ("complaints", book.complaints.patterns)]
-        )
-        self._choices = matcher([("choices", book.choices.patterns)])
-        self._orders = matcher([("orders", book.orders.patterns)])
-        self._hints = matcher([(item.intent, item.patterns) for item in book.hints])
+        groups: dict[str, Sequence[PhraseGroup]] = {
+            "intents": self.intents,
+            "topics": self.topics,
+            "platforms": self.platforms,
+            "ordinals": self.ordinals,
+            "hints": self.hints,
+            "field": (self.field,),
+            "orders": (self.orders,),
+            "questions": (self.questions, self.statements),
+            "denials": (self.denials, self.complaints),
+            "choices": (self.choices,),
+        }
+        return {name: PhraseSet(group, self.shorthand) for name, group in groups.items()}
 
-    def sayings(self, text: str) -> tuple[Saying, ...]:
+    def intents_in(self, text: str) -> tuple[IntentPhrase, ...]:
         """What the text may mean, in the order of the file; `needs` are not looked at."""
-        return tuple(self.book.intents[at] for at in self._sayings.match(text))
+        return tuple(self.intents[at] for at in self.sets["intents"].match(text))
 
-    def causes(self, text: str) -> tuple[str, ...]:
-        """The causes the text names, the single ones before those of a wider word."""
-        named = sorted(
-            (self.book.topics[at] for at in self._topics.match(text)),
+    def causes_in(self, text: str) -> tuple[str, ...]:
+        """The causes the text names, the single ones before those of a wider word.
+
+        A wider word adds nothing where one of its causes is named: "the network configuration".
+        """
+        topics = sorted(
+            (self.topics[at] for at in self.sets["topics"].match(text)),
             key=lambda topic: len(topic.causes),
         )
-        return tuple(dict.fromkeys(cause for topic in named for cause in topic.causes))
+        causes: dict[str, None] = {}
+        for topic in topics:
+            if len(topic.causes) == 1 or not causes.keys() & topic.causes:
+                causes |= dict.fromkeys(topic.causes)
+        return tuple(causes)
 
-    def places(self, text: str) -> tuple[Place, ...]:
+    def platforms_in(self, text: str) -> tuple[Platform, ...]:
         """The backends and frameworks the text names."""
-        return tuple(self.book.places[at] for at in self._places.match(text))
+        return tuple(self.platforms[at] for at in self.sets["platforms"].match(text))
 
-    def ordinal(self, text: str) -> int:
+    def ordinal_in(self, text: str) -> int:
         """The number in a list the text names, counted from 1; 0 for none."""
-        found = self._ordinals.match(text)
-        return self.book.ordinals[found[0]].number if found else 0
+        return next((self.ordinals[at].number for at in self.sets["ordinals"].match(text)), 0)
 
-    def hint(self, text: str) -> Intent | None:
-        """What a request is most likely for that no saying reads; None where nothing tells."""
-        found = self._hints.match(text)
-        return self.book.hints[found[0]].intent if found else None
+    def hint_in(self, text: str) -> Intent | None:
+        """What a request is most likely for that no intent phrase reads."""
+        return next((self.hints[at].intent for at in self.sets["hints"].match(text)), None)
 
     def is_order(self, line: str) -> bool:
         """Whether a line gives orders to an assistant, such as to ignore its instructions."""
-        return bool(self._orders.match(line))
+        return bool(self.sets["orders"].match(line))
 
     def is_question(self, sentence: str) -> bool:
-        """Whether a sentence asks, with or without a question mark, and so tells nothing."""
-        return self._questions.match(sentence) == (0,)
+        """Whether a sentence asks, with or without a question mark, and so states nothing."""
+        return self.sets["questions"].match(sentence) == (0,)
 
     def is_denial(self, text: str) -> bool:
         """Whether the text says that what it names is in order, or is not the cause."""
-        return self._denials.match(text) == (0,)
+        return self.sets["denials"].match(text) == (0,)
 
-    def choice(self, text: str) -> int:
+    def choice_in(self, text: str) -> int:
         """The place in a list, counted from 1, that is all the text says; 0 for none."""
-        if not self._choices.match(text):
+        if not self.sets["choices"].match(text):
             return 0
-        figure = next((int(char) for char in text if char.isdecimal()), 0)
-        return self.ordinal(text) or figure
+        return self.ordinal_in(text) or next((int(char) for char in text if char.isdecimal()), 0)
 
-    def of_the_field(self, text: str) -> bool:
+    def is_of_the_field(self, text: str) -> bool:
         """Whether the text holds a word of the field."""
-        return bool(self._field.match(text))
+        return bool(self.sets["field"].match(text))
 
 
-def load_phrases(data: Path, knowledge: Knowledge) -> Phrases:
+def load_phrases(data: Path, knowledge: Knowledge) -> Phrasebook:
     """Read and check `data`/chat.yaml.
 
     Raises:
-        DataError: it is missing, breaks its schema, or names a cause nobody knows.
+        DataError: it is missing, breaks its schema, names a cause nobody knows, or holds a
+            pattern that is not RE2.
     """
-    book = read_yaml((data / "chat").with_suffix(".yaml"), Phrasebook)
-    known = {cause.id for cause in knowledge.causes}
+    book = read_yaml(data / "chat.yaml", Phrasebook)
+    cause_ids = {cause.id for cause in knowledge.causes}
     for topic in book.topics:
         for cause in topic.causes:
-            if known and cause not in known:
+            if cause_ids and cause not in cause_ids:
                 raise DataError(
                     f"chat.yaml: topic {topic.id}: {cause!r} is not a cause",
                     todo="see data/causes.yaml",
                 )
-    return Phrases(book)
+    _ = book.sets
+    return book

@@ -15,7 +15,7 @@ _SUPPOSED = re.compile(
     r"(?:i|we) (?:think|guess|suspect|believe|suppose|bet)|如果|要是|假如|假设|至于|"
     r"(?:我们?|俺)?(?:怀疑|觉得|感觉|猜|估计)|可能|也许)"
 )
-_STATES = re.compile(
+_ASSERTS = re.compile(
     r"(?i)\b(?:is|are|was|were|has|have|had|we|i|hangs?|uses?|using|shows?|works?|runs?|with)\b"
     r"|['’]s\b|是|有|用|卡|显示|报|没|了|都|在"
 )
@@ -33,6 +33,6 @@ def clauses(sentence: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def states(clause: str) -> bool:
+def is_assertion(clause: str) -> bool:
     """Whether a clause says that something is so, instead of naming or supposing it."""
-    return not _SUPPOSED.match(clause) and _STATES.search(clause) is not None
+    return not _SUPPOSED.match(clause) and _ASSERTS.search(clause) is not None

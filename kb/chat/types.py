@@ -1,13 +1,13 @@
-"""Values of the chat: what is said, what it rests on, what is kept of a conversation."""
+"""Values of the chat: replies, what they rest on, and what is stored of a conversation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from kb.types import Diagnosis, Language, LogReading
-
-CONVERSATION_FORMAT = 1
+from kb.types.answer import Diagnosis
+from kb.types.incident import LogReading
+from kb.types.vocabulary import Language
 
 CitationKind = Literal["line", "text", "rank", "case", "cause", "setting", "source"]
 # What a statement is for; faces choose its look by it.
@@ -17,11 +17,11 @@ StatementRole = Literal[
 # What a message was taken for.
 Intent = Literal[
     "log",  # a log was pasted: a new incident, or more of the same
-    "tell",  # facts about the incident, or the answer to the question asked
+    "tell",  # facts about the incident, or the answer to a check's question
     "happened",  # what happened, which rank, when
     "why",  # why this cause, why not that one
     "sure",  # how sure
-    "fix",  # how to mend the first, the second, a named cause
+    "fix",  # how to fix the first, the second, a named cause
     "next",  # which command now, what to collect
     "restart",  # does a restart help
     "case",  # show a case
@@ -31,7 +31,7 @@ Intent = Literal[
     "search",  # look something up without an incident
     "language",  # speak another language
     "outcome",  # that was it, that was not it
-    "recap",  # what was told so far
+    "recap",  # what the person wrote of the incident so far
     "help",
     "courtesy",
     "off_topic",
@@ -58,7 +58,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One thing said: plain text, untrusted parts included, with what it rests on.
+    """One sentence of a reply: plain text, untrusted parts included, with what it rests on.
 
     Only the roles ``note`` and ``hint`` (talk about the conversation itself) may lack citations.
     `command` is for copying, empty where there is none.
@@ -90,7 +90,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How a cause's probability moved by what was said; `why` quotes the new evidence."""
+    """How a message moved a cause's probability; `why` quotes the new evidence."""
 
     cause: str
     title: str
@@ -100,8 +100,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How the incident ended, by the person's word: what a face may keep as feedback.
+class IncidentOutcome:
+    """How the incident ended, by the person's word: what a face may store as feedback.
 
     `cause` is the one the answer named, `actual` the one it was, empty where nobody knows yet.
     The fields are those of the body of ``POST /v1/feedback``; its `diagnosis` is the conversation.
@@ -114,11 +114,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the assistant says to one message.
+    """The answer to one message.
 
     `diagnosis` is there when this message made or changed it. `suggestions` are things the person
-    might say next, in the reply's language. `source` tells whether a language model worded it.
-    `outcome` is there where the person said how it ended; nothing of it is kept yet.
+    might say next, in the reply's language. `outcome` is there where the person said how it ended;
+    nothing of it is stored yet.
     """
 
     conversation: str
@@ -130,13 +130,24 @@ class Reply:
     changes: tuple[Change, ...] = ()
     diagnosis: Diagnosis | None = None
     suggestions: tuple[str, ...] = ()
-    outcome: Outcome | None = None
-    source: Literal["engine", "model"] = "engine"
+    outcome: IncidentOutcome | None = None
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Ids of the cases it shows, in its order."""
+        cited = (
+            citation.id
+            for statement in self.statements
+            if statement.role == "case"
+            for citation in statement.citations
+            if citation.kind == "case"
+        )
+        return tuple(dict.fromkeys(cited))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A message (redacted) with the reply to it; the reply is kept without its diagnosis."""
+    """A message (its redacted beginning) and the reply to it, stored without its diagnosis."""
 
     asked: str
     reply: Reply
@@ -144,34 +155,40 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The answer to a check: which of its outcomes was observed, counted from 1."""
+class CheckResult:
+    """The answer to a check's question: which of its outcomes was observed, counted from 1.
+
+    `quote` is what the person wrote; `is_denied` says that they saw nothing of that outcome.
+    """
 
     check: str
     outcome: int
     quote: str
-    denied: bool = False
+    is_denied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """All that is kept of a conversation. Times are seconds since the epoch.
+    """All that is stored of a conversation. Times are seconds since the epoch.
 
-    `reading` is the incident; `told` what the person said of it (redacted), `focus` the cause
-    spoken of last, `asked` the checks asked about, the last one being open while `open`.
-    `pinned` says that the person asked for the language.
+    Attributes:
+        language: of the last reply; the person asked for it where `language_pinned`.
+        reading: the incident, as read from the logs and from a description that began it.
+        remarks: what the person wrote about it since (redacted), oldest first.
+        asked_checks: checks asked about; the last one is still open where `question_open`.
+        focus: the cause spoken of last.
+        shown_cases: cases shown so far.
     """
 
     id: str
-    format: int = CONVERSATION_FORMAT
     language: Language | None = None
-    pinned: bool = False
+    language_pinned: bool = False
     created_s: float
     reading: LogReading | None = None
-    told: tuple[str, ...] = ()
-    answered: tuple[Answered, ...] = ()
-    asked: tuple[str, ...] = ()
-    open: bool = False
+    remarks: tuple[str, ...] = ()
+    check_results: tuple[CheckResult, ...] = ()
+    asked_checks: tuple[str, ...] = ()
+    question_open: bool = False
     focus: str = ""
-    shown: tuple[str, ...] = ()  # cases shown so far
+    shown_cases: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()

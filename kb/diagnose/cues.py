@@ -8,70 +8,60 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kb.diagnose.statements import TopicStatement
 from kb.errors import DataError
-from kb.types import Pattern
+from kb.text.polarity import TextPolarity
+from kb.text.sentence import OUTCOME, STRONG, Mention
+from kb.types.knowledge import Pattern
+from kb.types.vocabulary import MarkRole, Polarity, Standing
 
-MAX_CUE_TEXT = 16_000  # characters; a description is shorter, the rest is a pasted log
 MAX_QUOTE = 160  # characters of the clause shown as evidence
 # The point of 2.5.1 or of transport.cu:153 ends nothing.
 _CLAUSE_END = re.compile(r"[\n!?。！？;；]|\.(?=\s|$|[^\x00-\x7f]|[\"')\]](?:\s|$))")
 _MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
-_CONTRAST = re.compile(r"\b(?:but|yet|however)\b|但|不过|却", re.IGNORECASE)
-_JOINED = re.compile(  # "no Xid or ECC": what a list denies first it denies to its end
-    r"\s*(?:(?:errors?|events?|messages?|issues?|problems?|报错|错误)\s*)?"
-    r"(?:[/,、，]|\bn?or\b|\band\b|或者?|和)\s*(?:any )?",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[!-~]*$")  # what stands of a word before a place in it
-POLARITY = (
-    "denial",
-    "absence",
-    "trouble",
-    "negation",
-    "sound-before",
-    "sound-after",
-    "unsound",
-)
-"""Events of the patterns that tell whether a thing is named as the trouble or as in order."""
-_REACH = 64  # characters around a mention in which it can be denied or said to be in order
-_DENIAL_REACH = 32
 _MENTIONS = 32  # of one thing in a text that are looked at
 _WORD_REACH = 40  # characters of a word that a quote begins with rather than cut
+# Words a cue asks for itself: "raising the timeout did not help" is what that cue is about.
+_SAYS_ITSELF = OUTCOME | {MarkRole.NEGATION, MarkRole.ABSENCE, MarkRole.GOOD}
+_STATING = (Standing.SETTING, Standing.TROUBLE, Standing.SOUND)  # names alone are judged as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CueHit:
-    """A cue found: the clause it stands in, the line of the text, whether it is denied."""
+    """A cue in a text: the clause it stands in, the line, and how the sentence speaks of it.
+
+    `start` and `end` are of the words that it matched. `is_stated`: a statement about the same
+    words says so, and weighs in its place.
+    """
 
     cue: Pattern
     quote: str
     line: int
-    denied: bool
+    polarity: Polarity = Polarity.TROUBLE
+    start: int = 0
+    end: int = 0
+    is_stated: bool = False
 
+    @property
+    def denied(self) -> bool:
+        """Whether it is said not to be so, or that what it names is in order."""
+        return self.polarity in (Polarity.DENIED, Polarity.IN_ORDER)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mention:
-    """A place where a cue's thing is named, and the sentence it stands in."""
-
-    start: int
-    end: int
-    left: int
-    right: int
-    denied: bool
-
-    def overlaps(self, other: _Mention) -> bool:
+    def overlaps(self, other: CueHit | TopicStatement) -> bool:
+        """Whether the words of both have a place in common."""
         return self.start < other.end and other.start < self.end
 
 
 class CueReader:
     """Finds cues in descriptions; made once from the knowledge, then used for every text."""
 
-    def __init__(self, cues: Sequence[Pattern], polarity: Sequence[Pattern] = ()) -> None:
-        """Find `cues`; `polarity` are the patterns whose events are `POLARITY`.
+    def __init__(self, cues: Sequence[Pattern]) -> None:
+        """Find `cues`.
 
         Raises:
             DataError: an expression is none that RE2 takes.
@@ -85,105 +75,92 @@ class CueReader:
         self._cues = tuple(cues)
         self._single: list[Any] = []
         self._set = re2.Set.SearchSet(options)
-        self._polarity: dict[str, list[Any]] = {event: [] for event in POLARITY}
-        try:
-            for cue in self._cues:
+        for cue in self._cues:
+            try:
                 self._set.Add(cue.regex)
                 self._single.append(re2.compile(cue.regex, options))
-            for cue in polarity:
-                self._polarity[cue.event].append(re2.compile(cue.regex, options))
-        except re2.error as error:
-            raise DataError(
-                f"cues.yaml: {cue.id}: {error}", todo="use RE2 syntax, without look-around"
-            ) from error
+            except re2.error as error:
+                raise DataError(
+                    f"cues.yaml: {cue.id}: {error}", todo="use RE2 syntax, without look-around"
+                ) from error
         self._set.Compile()
 
-    def read(self, text: str) -> tuple[CueHit, ...]:
-        """The cues in `text`, each once, in the order of the file."""
-        text = text[:MAX_CUE_TEXT].encode("utf-8", "replace").decode("utf-8")
-        found = sorted(self._set.Match(text) or ())
-        ends = [mark.start() for mark in _CLAUSE_END.finditer(text)] if found else []
-        mentions = {number: self._mention(number, text, ends) for number in found}
-        things = [number for number in found if self._cues[number].sound]
+    def read(
+        self, remarks: TextPolarity, statements: Sequence[TopicStatement] = ()
+    ) -> tuple[CueHit, ...]:
+        """The cues in a text, each once, in the order of the file.
+
+        What `statements` of the same text say of a cue's words counts for the cue, too.
+        """
+        text = remarks.text
+        matching = sorted(self._set.Match(text) or ())
+        ends = [mark.start() for mark in _CLAUSE_END.finditer(text)] if matching else []
+        hits = {number: self._hit(number, remarks, ends, statements) for number in matching}
+        things = [number for number in matching if self._cues[number].sound]
         words = [number for number in things if not self._cues[number].causes]
-        weighty = [mentions[number] for number in things if number not in words]
+        weighty = [hits[number] for number in things if number not in words]
         twice = {  # one remark counts once
-            number for number in words if any(mentions[number].overlaps(other) for other in weighty)
+            number for number in words if any(hits[number].overlaps(other) for other in weighty)
         }
-        return tuple(
-            self._hit(number, mention, text)
-            for number, mention in mentions.items()
-            if number not in twice
-        )
+        return tuple(hit for number, hit in hits.items() if number not in twice)
 
-    def _hit(self, number: int, mention: _Mention, text: str) -> CueHit:
-        return CueHit(
-            cue=self._cues[number],
-            quote=_shorten(
-                text[mention.left : mention.right].strip(),
-                text[mention.start : mention.end].strip(),
-            ),
-            line=text.count("\n", 0, mention.start) + 1,
-            denied=mention.denied,
-        )
-
-    def _mention(self, number: int, text: str, ends: Sequence[int]) -> _Mention:
-        """The first mention that is not denied; the first one where all of them are."""
-        mentions = self._mentions(number, text, ends)
-        first = next(mentions)
-        if not first.denied:
-            return first
-        return next((mention for mention in mentions if not mention.denied), first)
-
-    def _mentions(self, number: int, text: str, ends: Sequence[int]) -> Iterator[_Mention]:
-        denied_end = -1  # of the last mention that is denied
-        for found in itertools.islice(self._single[number].finditer(text), _MENTIONS):
-            start, end = found.span()
-            before, after = bisect_left(ends, start), bisect_left(ends, end)
-            left = ends[before - 1] + 1 if before else 0
-            right = ends[after] if after < len(ends) else len(text)
-            denied = (
-                (denied_end >= left and _JOINED.fullmatch(text, denied_end, start) is not None)
-                or self._denied(number, text, start, end, left)
-                or self._turned(number, text[start:end])
-                or self._sound(number, text, start, end, left, right)
+    def _hit(
+        self,
+        number: int,
+        remarks: TextPolarity,
+        ends: Sequence[int],
+        statements: Sequence[TopicStatement],
+    ) -> CueHit:
+        """The first mention that is as the cue says; the first one where none is."""
+        cue, text = self._cues[number], remarks.text
+        mentions = self._mentions(number, remarks)
+        others = [
+            Mention(start=item.start, end=item.end, standing=item.standing)
+            for item in statements
+            if item.standing in STRONG
+        ]
+        hits = [
+            CueHit(
+                cue=cue,
+                quote="",
+                line=text.count("\n", 0, mention.start) + 1,
+                polarity=polarity or Polarity.TROUBLE,
+                start=mention.start,
+                end=mention.end,
             )
-            denied_end = end if denied else -1
-            yield _Mention(start=start, end=end, left=left, right=right, denied=denied)
+            for mention, polarity in zip(mentions, remarks.judge(mentions, others), strict=True)
+        ]
+        hits = [_as_stated(hit, remarks, statements) for hit in hits]
+        hit = next((item for item in hits if item.polarity is Polarity.TROUBLE), hits[0])
+        before, after = bisect_left(ends, hit.start), bisect_left(ends, hit.end)
+        left = ends[before - 1] + 1 if before else 0
+        right = ends[after] if after < len(ends) else len(text)
+        quote = _shorten(text[left:right].strip(), text[hit.start : hit.end].strip())
+        return replace(hit, quote=quote)
 
-    def _turned(self, number: int, match: str) -> bool:
-        """Whether a negation stands inside a match that its cue does not ask for."""
-        for expression in self._polarity["negation"]:
-            found = expression.search(match)
-            if found is None or not found.start():
-                continue
-            without = f"{match[: found.start()]}{found.group(1)}"
-            same = self._single[number].search(without)
-            if same is not None and same.span() == (0, len(without)):
-                return True
-        return False
+    def _mentions(self, number: int, remarks: TextPolarity) -> list[Mention]:
+        """The places a cue matches; the cue of a thing only names it."""
+        cue, expression = self._cues[number], self._single[number]
+        return [
+            Mention(
+                start=match.start(),
+                end=match.end(),
+                standing=Standing.NAME if cue.sound else Standing.CIRCUMSTANCE,
+                needed=cue.needed,
+                turned=remarks.turns(expression, match.start(), match.end()),
+            )
+            for match in itertools.islice(expression.finditer(remarks.text), _MENTIONS)
+        ]
 
-    def _denied(self, number: int, text: str, start: int, end: int, left: int) -> bool:
-        """Whether the thing is denied where it is named; no denial: to lack what is needed."""
-        before = _CONTRAST.split(text[max(left, start - _DENIAL_REACH) : start])[-1]
-        if not self._says("denial", before):
-            return False
-        if not self._cues[number].needed:
-            return True
-        lack = next((hit for e in self._polarity["absence"] if (hit := e.search(before))), None)
-        return lack is None or self._says("trouble", lack.group() + text[start : end + _REACH])
 
-    def _sound(self, number: int, text: str, start: int, end: int, left: int, right: int) -> bool:
-        """Whether the thing a cue names is said to be in order where it is named."""
-        if not self._cues[number].sound:
-            return False
-        found = self._says("sound-before", text[max(left, start - _REACH) : start]) or self._says(
-            "sound-after", text[end : min(right + 1, end + _REACH)]
-        )
-        return found and not self._says("unsound", text[left : right + 1])
-
-    def _says(self, event: str, text: str) -> bool:
-        return any(expression.search(text) for expression in self._polarity[event])
+def _as_stated(hit: CueHit, remarks: TextPolarity, statements: Sequence[TopicStatement]) -> CueHit:
+    """The hit as a statement about its words means them, unless the cue asks for such words."""
+    if hit.polarity is not Polarity.TROUBLE or remarks.has_marks(hit.start, hit.end, _SAYS_ITSELF):
+        return hit
+    stated = [
+        item.polarity for item in statements if item.standing in _STATING and hit.overlaps(item)
+    ]
+    return replace(hit, polarity=stated[0], is_stated=True) if stated else hit
 
 
 def _shorten(clause: str, match: str) -> str:

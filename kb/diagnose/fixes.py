@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from kb.diagnose.given import seen_any
-from kb.types import AppliesTo, Fix, Incident
+from kb.diagnose.evidence_provided import seen_any
+from kb.knowledge.versions import versions_meet
+from kb.types.incident import Incident
+from kb.types.knowledge import AppliesTo, Fix
 
 COST = {"low": 0.0, "medium": 0.5, "high": 1.0}
 RISK = {"low": 0.0, "medium": 0.5, "high": 1.0}
@@ -20,7 +22,6 @@ EXCLUDED = -10.0  # for another backend or version than the one seen
 COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
 COMMON_BACKEND = "nccl"  # what a log that names no backend is about
 _WORDS = re.compile(r"[a-z0-9]+")
-_SPECIFIER = re.compile(r"\s*([A-Za-z0-9_.-]+?)\s*((?:[<>=!~]=?|===)\s*[^\s]+.*)\Z")
 
 
 def order_fixes(fixes: Sequence[Fix], incident: Incident, seen: Collection[str] = ()) -> list[Fix]:
@@ -29,9 +30,9 @@ def order_fixes(fixes: Sequence[Fix], incident: Incident, seen: Collection[str] 
     `seen` are the names of what was seen, against which the signs of fixes are held.
     """
     scored = [(fix_score(fix, incident, seen), fix) for fix in fixes]
-    kept = [(score, fix) for score, fix in scored if score > EXCLUDED / 2]
-    kept.sort(key=lambda pair: (-pair[0], pair[1].id))
-    return here_first([fix for _, fix in kept], incident, seen)
+    fitting = [(score, fix) for score, fix in scored if score > EXCLUDED / 2]
+    fitting.sort(key=lambda pair: (-pair[0], pair[1].id))
+    return here_first([fix for _, fix in fitting], incident, seen)
 
 
 def here_first(fixes: Sequence[Fix], incident: Incident, seen: Collection[str] = ()) -> list[Fix]:
@@ -69,7 +70,7 @@ def fit(applies: AppliesTo, incident: Incident) -> float:
     """How well a scope fits the incident."""
     if applies.backends and incident.backend and incident.backend not in applies.backends:
         return EXCLUDED
-    if not versions_allow(applies.versions, incident.versions):
+    if versions_meet(applies.versions, incident.versions) is False:
         return EXCLUDED
     score = 0.0
     if applies.frameworks:
@@ -91,22 +92,3 @@ def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
     seen = {*incident.frameworks, *COMMON}
     wrong_backend = bool(backends) and not backends & {incident.backend or COMMON_BACKEND}
     return wrong_backend or (bool(frameworks) and not frameworks & seen)
-
-
-def versions_allow(specifiers: Sequence[str], versions: Mapping[str, str]) -> bool:
-    """Whether the versions seen meet all specifiers (``torch>=2.2``); unseen ones always do."""
-    for specifier in specifiers:
-        match = _SPECIFIER.match(specifier)
-        seen = versions.get(match[1]) if match else None
-        if match is None or not seen:
-            continue
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-        from packaging.version import InvalidVersion, Version
-
-        try:
-            allowed = SpecifierSet(match[2]).contains(Version(seen.split("+")[0]), prereleases=True)
-        except (InvalidSpecifier, InvalidVersion):
-            continue  # a version nobody can compare excludes nothing
-        if not allowed:
-            return False
-    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from kb.types import Entry, Hit
+from kb.types.entries import Entry, Hit
 
 VOTERS = 12  # entries that vote; more of them only repeat the base rates
 SHARPNESS = 3.0  # power on the score: a case twice as similar has eight votes for one
@@ -35,8 +35,8 @@ def case_votes(
     """
     votes: dict[str, float] = defaultdict(float)
     for place, hit in enumerate(hits[:VOTERS], start=1):
-        entry = entries.get(hit.entry_id)
-        if entry is None or not entry.causes:
+        entry = entries[hit.entry_id]
+        if not entry.causes:
             continue
         strength = hit.score**SHARPNESS / place**PLACE
         votes[entry.causes[0].id] += strength

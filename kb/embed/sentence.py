@@ -67,8 +67,8 @@ class SentenceTransformerEmbedder:
             show_progress_bar=False,
         )
         # an empty text has no direction of its own: a zero row matches nothing
-        spoken = np.array([bool(text.strip()) for text in texts], dtype=np.float32)
-        return np.ascontiguousarray(vectors, dtype=np.float32) * spoken[:, None]
+        not_empty = np.array([bool(text.strip()) for text in texts], dtype=np.float32)
+        return np.ascontiguousarray(vectors, dtype=np.float32) * not_empty[:, None]
 
 
 def _load(model: str, device: str) -> Any:  # noqa: ANN401 - sentence-transformers is untyped here

@@ -1,8 +1,8 @@
 """The embedded bilingual model, read without torch: ready in a blink.
 
-A text's vector is the weighted sum of one int8 row per distinct token, scaled to length 1. With
-weight tf it is the mean pooling the rows were trained with; with weight sqrt(tf) * sqrt(idf), idf
-that of the knowledge base, common words and repeated log lines count less.
+A text's vector is the weighted sum of one int8 row per distinct token, scaled to length 1. The rows
+were trained with mean pooling, that is weight tf; the weight here is sqrt(tf) * sqrt(idf), idf
+that of the knowledge base, so that common words and repeated log lines count less.
 
 Source of the model kind: https://sbert.net/docs/package_reference/sentence_transformer/models.html
 """
@@ -10,18 +10,19 @@ Source of the model kind: https://sbert.net/docs/package_reference/sentence_tran
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import DataError
-from kb.text import HAN, normalise
+from kb.text.language import HAN
+from kb.text.tokenizer import default_tokenizer
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -39,12 +40,11 @@ FILES = (ROWS, SCALES, IDF, NORMALISER, PIECES, CONFIG)
 HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
 SMOOTHING = 0.25  # share of the texts; without it MRR falls by .02, .1 to .4 are alike
 TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
-WORDS_KEPT = 8192  # words whose token ids are remembered, about 200 bytes each
+CACHED_WORDS = 8192  # words whose token ids are remembered, about 200 bytes each
 UNKNOWN = 0  # token id of everything the vocabulary lacks; its row is zero
-REPAIR = "restore data/model, or rebuild it with `python -m kb.embed.train`"
+REPAIR = "restore data/model, or rebuild it with `python -m kb.train.embedding.train`"
 
 _WORD = re.compile(rf"[{HAN}]+|[^ {HAN}]+")  # what the pre-tokenizer splits into
-Weigh = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
 
 
 class StaticEmbedder:
@@ -74,7 +74,7 @@ class StaticEmbedder:
         self._normaliser = _read_normaliser(folder / NORMALISER)
         self._pieces = _read_pieces(folder / PIECES)
         self.dimension: int = int(self._rows.shape[1])
-        self.name = f"{manifest['name']}@{manifest['content'][:HASH_DIGITS]}"
+        self.name = f"{manifest.name}@{manifest.content[:HASH_DIGITS]}"
         if idf is None:
             idf = np.load(folder / IDF).astype(np.float32)
         else:
@@ -91,22 +91,23 @@ class StaticEmbedder:
         """The model of `folder` with its own idf."""
         return cls(folder)
 
-    @property
-    def vocabulary_size(self) -> int:
-        """Number of tokens, the unknown one included."""
-        return len(self._rows)
-
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of questions: shape (n, dimension), rows of length 1, zero without a token."""
-        return self._encode(texts, self._weigh_sqrt)
+        return self.encode_passages(texts)
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of stored texts: shape (n, dimension), rows of length 1, zero without a token."""
-        return self._encode(texts, self._weigh_sqrt)
-
-    def encode_plain(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors by the mean of the token vectors, as the model was trained, without idf."""
-        return self._encode(texts, self._weigh_mean)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        start = 0
+        for ids, counts, ends in self._counts(texts):
+            weights = np.sqrt(counts.astype(np.float32)) * self._root_idf[ids] * self._scales[ids]
+            begin = 0
+            for number, end in enumerate(ends.tolist(), start=start):
+                if end > begin:
+                    vectors[number] = weights[begin:end] @ self._rows[ids[begin:end]]
+                begin = end
+            start += len(ends)
+        return _unit(vectors)
 
     def fit_idf(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Inverse document frequency of every token over `texts`, shape (tokens,).
@@ -124,34 +125,15 @@ class StaticEmbedder:
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of every text, in order: those of its words, cut once as long as remembered."""
-        prepared = [normalise(text) for text in texts]
+        prepared = [default_tokenizer().normalise(text) for text in texts]
         plain = map(self._normaliser.normalize_str, prepared)
         known = self._word_ids
         return [[one for word in _WORD.findall(text) for one in known(word)] for text in plain]
 
     @cached_property
     def _word_ids(self) -> Callable[[str], tuple[int, ...]]:
-        """Token ids of one word, kept: logs say the same words again and again."""
-        return lru_cache(WORDS_KEPT)(lambda word: tuple(self._pieces.encode(word)))
-
-    def _weigh_sqrt(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
-        return np.sqrt(counts.astype(np.float32)) * self._root_idf[ids]
-
-    def _weigh_mean(self, ids: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
-        return counts.astype(np.float32)
-
-    def _encode(self, texts: Sequence[str], weigh: Weigh) -> NDArray[np.float32]:
-        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        start = 0
-        for ids, counts, ends in self._counts(texts):
-            weights = weigh(ids, counts) * self._scales[ids]
-            begin = 0
-            for number, end in enumerate(ends.tolist(), start=start):
-                if end > begin:
-                    vectors[number] = weights[begin:end] @ self._rows[ids[begin:end]]
-                begin = end
-            start += len(ends)
-        return _unit(vectors)
+        """Token ids of one word, cached: logs say the same words again and again."""
+        return lru_cache(CACHED_WORDS)(lambda word: tuple(self._pieces.encode(word)))
 
     def _counts(
         self, texts: Sequence[str]
@@ -174,25 +156,33 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32, copy=False)
 
 
-def _read_manifest(folder: Path) -> dict[str, str]:
+class ModelManifest(msgspec.Struct):
+    """What a model folder says of itself; `bytes` are the sizes of its files."""
+
+    format: int
+    name: str
+    content: str
+    bytes: dict[str, int]
+
+
+def _read_manifest(folder: Path) -> ModelManifest:
     missing = [name for name in (*FILES, MANIFEST) if not (folder / name).is_file()]
     if missing:
         raise DataError(f"the model in {folder} lacks {', '.join(missing)}", todo=REPAIR)
     try:
-        manifest: dict[str, object] = json.loads((folder / MANIFEST).read_text("utf-8"))
-        found = manifest["format"], manifest["name"], manifest["content"], manifest["bytes"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{folder / MANIFEST} cannot be read: {error!r}", todo=REPAIR) from error
-    if found[0] != FORMAT:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=ModelManifest)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{folder / MANIFEST} cannot be read: {error}", todo=REPAIR) from error
+    if manifest.format != FORMAT:
         raise DataError(
-            f"the model in {folder} has format {found[0]!r}, this version reads {FORMAT}",
+            f"the model in {folder} has format {manifest.format}, this version reads {FORMAT}",
             todo=REPAIR,
         )
-    # sizes catch a cut-off copy at no cost; `verify` compares the hashes
-    for name, size in dict(found[3]).items():  # type: ignore[call-overload]
+    # sizes catch a cut-off copy at no cost; the manifest's hash is that of the content
+    for name, size in manifest.bytes.items():
         if (folder / name).stat().st_size != size:
             raise DataError(f"{folder / name} does not have {size} bytes", todo=REPAIR)
-    return {"name": str(found[1]), "content": str(found[2])}
+    return manifest
 
 
 def _read_normaliser(path: Path) -> Normalizer:

@@ -4,38 +4,62 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kb.evaluation.incidents import Incident
-from kb.evaluation.intervals import Interval, figure_interval, mean_interval
+from kb.diagnose.evidence_model import Ranking
+from kb.evaluation.intervals import figure_interval, share
+from kb.evaluation.published import CauseFigures, ConfidenceBin, Interval
+from kb.train.threads import LabelledThread
 
 BINS = 10
-COVERAGE = 0.8  # share of answers kept where abstaining is judged
-FIGURE_RESAMPLES = 500  # of figures that are no mean: each draw costs a millisecond
+COVERAGE = 0.8  # share of answers where abstaining is judged
+EXPLAINING = 4  # pieces of evidence named beside a prediction
+TITLES = {
+    "top1": "first is right",
+    "top1_also": "first is right or as good",
+    "top3": "right among three",
+    "top3_also": "right or as good among three",
+    "macro_top1": "first is right, per cause",
+    "macro_top3": "right among three, per cause",
+    "calibration_error": "calibration error",
+    "top1_at_80": "first is right, surest 80%",
+}
+"""Name of a figure → how people read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """One incident's held-out ranking: causes best first with their probabilities.
+    """One thread's held-out ranking: causes best first with their probabilities.
 
     `because` names the strongest evidence for the leading cause.
     """
 
-    incident: Incident
+    thread: LabelledThread
     causes: tuple[str, ...]
     probabilities: tuple[float, ...]
     because: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, thread: LabelledThread, ranking: Ranking) -> Prediction:
+        """A ranking beside the thread's label."""
+        parts = ranking.causes[0].contributions[:EXPLAINING]
+        return cls(
+            thread=thread,
+            causes=tuple(scored.cause for scored in ranking.causes),
+            probabilities=tuple(scored.probability for scored in ranking.causes),
+            because=tuple(part.signal.name for part in parts if part.weight > 0),
+        )
+
     @property
     def rank(self) -> int:
         """Place of the right cause, counted from 1."""
-        return self.causes.index(self.incident.cause) + 1
+        return self.causes.index(self.thread.cause) + 1
 
     @property
     def rank_also(self) -> int:
         """Place of the first cause that is right or equally defensible."""
-        good = (self.incident.cause, *self.incident.also)
+        good = (self.thread.cause, *self.thread.also)
         return min(self.causes.index(cause) for cause in good if cause in self.causes) + 1
 
     @property
@@ -44,68 +68,40 @@ class Prediction:
         return self.probabilities[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quality:
-    """Figures over a set of predictions; `macro` averages per cause."""
-
-    top1: Interval
-    top3: Interval
-    top1_also: Interval
-    top3_also: Interval
-    macro_top1: Interval
-    macro_top3: Interval
-    calibration_error: Interval
-    top1_at_80: Interval
-
-
-def quality(predictions: Sequence[Prediction]) -> Quality:
-    """All figures of `predictions`."""
-    return Quality(
-        top1=mean_interval([float(item.rank == 1) for item in predictions]),
-        top3=mean_interval([float(item.rank <= 3) for item in predictions]),
-        top1_also=mean_interval([float(item.rank_also == 1) for item in predictions]),
-        top3_also=mean_interval([float(item.rank_also <= 3) for item in predictions]),
-        macro_top1=_interval(predictions, lambda drawn: macro(drawn, 1)),
-        macro_top3=_interval(predictions, lambda drawn: macro(drawn, 3)),
-        calibration_error=_interval(predictions, calibration_error),
-        top1_at_80=_interval(predictions, lambda drawn: top1_at_coverage(drawn, COVERAGE)),
-    )
-
-
-def _interval(
-    predictions: Sequence[Prediction], figure: Callable[[Sequence[Prediction]], float]
-) -> Interval:
-    return figure_interval(predictions, figure, resamples=FIGURE_RESAMPLES)
+def quality(predictions: Sequence[Prediction]) -> dict[str, Interval]:
+    """All figures of `predictions` by name; `macro` averages per cause."""
+    return {
+        "top1": share(predictions, lambda item: item.rank == 1),
+        "top1_also": share(predictions, lambda item: item.rank_also == 1),
+        "top3": share(predictions, lambda item: item.rank <= 3),
+        "top3_also": share(predictions, lambda item: item.rank_also <= 3),
+        "macro_top1": figure_interval(predictions, lambda drawn: macro(drawn, 1)),
+        "macro_top3": figure_interval(predictions, lambda drawn: macro(drawn, 3)),
+        "calibration_error": figure_interval(predictions, calibration_error),
+        "top1_at_80": figure_interval(predictions, lambda drawn: top1_at_coverage(drawn, COVERAGE)),
+    }
 
 
 def macro(predictions: Sequence[Prediction], k: int) -> float:
     """Mean over causes of the share ranked among the first `k`."""
     per_cause: Mapping[str, list[bool]] = defaultdict(list)
     for item in predictions:
-        per_cause[item.incident.cause].append(item.rank <= k)
+        per_cause[item.thread.cause].append(item.rank <= k)
     return sum(sum(values) / len(values) for values in per_cause.values()) / len(per_cause)
 
 
 # --- calibration -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
-    """Predictions of like confidence: its mean and the share that was right."""
-
-    confidence: float
-    right: Interval
-
-
-def reliability(predictions: Sequence[Prediction], bins: int = BINS) -> list[Bin]:
+def reliability(predictions: Sequence[Prediction], bins: int = BINS) -> tuple[ConfidenceBin, ...]:
     """Bins of equally many predictions, least confident first; empty bins are left out."""
-    return [
-        Bin(
-            confidence=sum(confidence for confidence, _ in part) / len(part),
-            right=mean_interval([float(right) for _, right in part]),
+    return tuple(
+        ConfidenceBin(
+            confidence=sum(confidence for confidence, _ in pairs) / len(pairs),
+            right=share(pairs, lambda pair: pair[1]),
         )
-        for part in _parts(predictions, bins)
-    ]
+        for pairs in _binned(predictions, bins)
+    )
 
 
 def calibration_error(predictions: Sequence[Prediction], bins: int = BINS) -> float:
@@ -114,17 +110,17 @@ def calibration_error(predictions: Sequence[Prediction], bins: int = BINS) -> fl
     Source: Guo et al. 2017, https://arxiv.org/abs/1706.04599 (bins here hold equal counts).
     """
     gaps = [
-        abs(sum(confidence - right for confidence, right in part))
-        for part in _parts(predictions, bins)
+        abs(sum(confidence - right for confidence, right in pairs))
+        for pairs in _binned(predictions, bins)
     ]
     return sum(gaps) / len(predictions)
 
 
-def _parts(predictions: Sequence[Prediction], bins: int) -> list[list[tuple[float, bool]]]:
+def _binned(predictions: Sequence[Prediction], bins: int) -> list[list[tuple[float, bool]]]:
+    """Confidence and whether it was right, in bins of equal counts."""
     pairs = sorted((item.confidence, item.rank == 1) for item in predictions)
     edges = [round(number * len(pairs) / bins) for number in range(bins + 1)]
-    parts = [pairs[low:high] for low, high in itertools.pairwise(edges)]
-    return [part for part in parts if part]
+    return [pairs[low:high] for low, high in itertools.pairwise(edges) if low < high]
 
 
 # --- what abstaining buys ----------------------------------------------------------------------
@@ -144,79 +140,62 @@ def risk_coverage(predictions: Sequence[Prediction]) -> list[RiskPoint]:
 
     Source: El-Yaniv and Wiener 2010, https://www.jmlr.org/papers/v11/el-yaniv10a.html
     """
-    wrong = 0
-    points = []
-    for count, item in enumerate(_surest_first(predictions), start=1):
-        wrong += item.rank != 1
-        points.append(
-            RiskPoint(
-                threshold=item.confidence, coverage=count / len(predictions), risk=wrong / count
-            )
-        )
-    return points
+    ranked = _surest_first(predictions)
+    wrong = itertools.accumulate(item.rank != 1 for item in ranked)
+    return [
+        RiskPoint(threshold=item.confidence, coverage=count / len(ranked), risk=errors / count)
+        for count, (item, errors) in enumerate(zip(ranked, wrong, strict=True), start=1)
+    ]
 
 
 def top1_at_coverage(predictions: Sequence[Prediction], coverage: float) -> float:
     """Share right among the `coverage` most confident predictions."""
-    kept = _surest_first(predictions)[: max(1, round(coverage * len(predictions)))]
-    return sum(item.rank == 1 for item in kept) / len(kept)
+    answered = _surest_first(predictions)[: max(1, round(coverage * len(predictions)))]
+    return sum(item.rank == 1 for item in answered) / len(answered)
 
 
 def _surest_first(predictions: Sequence[Prediction]) -> list[Prediction]:
-    return sorted(predictions, key=lambda item: (-item.confidence, item.incident.id))
+    return sorted(predictions, key=lambda item: (-item.confidence, item.thread.id))
 
 
 # --- tables ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CauseRow:
-    """One cause: how many incidents have it, how they are ranked, how often it is named first."""
-
-    cause: str
-    n: int
-    top1: float
-    top3: float
-    named: int
-    precision: float
-
-
-def per_cause(predictions: Sequence[Prediction]) -> list[CauseRow]:
-    """A row a cause that is right or named first, most frequent first; no share of nothing: NaN."""
+def per_cause(predictions: Sequence[Prediction]) -> tuple[CauseFigures, ...]:
+    """A row a cause that is right or named first, most frequent first."""
     named = Counter(item.causes[0] for item in predictions)
-    by_cause: dict[str, list[int]] = {cause: [] for cause in named}
+    ranks: dict[str, list[int]] = {cause: [] for cause in named}
     for item in predictions:
-        by_cause.setdefault(item.incident.cause, []).append(item.rank)
-    rows = [
-        CauseRow(
+        ranks.setdefault(item.thread.cause, []).append(item.rank)
+    return tuple(
+        CauseFigures(
             cause=cause,
             n=len(places),
-            top1=_share(sum(place == 1 for place in places), len(places)),
-            top3=_share(sum(place <= 3 for place in places), len(places)),
             named=named[cause],
-            precision=_share(sum(place == 1 for place in places), named[cause]),
+            top1=_ratio(sum(place == 1 for place in places), len(places)),
+            top3=_ratio(sum(place <= 3 for place in places), len(places)),
+            precision=_ratio(sum(place == 1 for place in places), named[cause]),
         )
-        for cause, places in by_cause.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.n, row.cause))
+        for cause, places in sorted(ranks.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def confusion(predictions: Sequence[Prediction]) -> dict[tuple[str, str], int]:
     """How often a cause (first) was given as another or itself (second)."""
-    pairs = Counter((item.incident.cause, item.causes[0]) for item in predictions)
+    pairs = Counter((item.thread.cause, item.causes[0]) for item in predictions)
     return dict(sorted(pairs.items()))
 
 
 def splits(predictions: Sequence[Prediction]) -> dict[str, list[Prediction]]:
     """The predictions by language and by whether a log was posted; empty parts are left out."""
     parts = {
-        "English": [item for item in predictions if item.incident.language == "en"],
-        "Chinese": [item for item in predictions if item.incident.language == "zh"],
-        "with a log": [item for item in predictions if item.incident.log],
-        "words only": [item for item in predictions if not item.incident.log],
+        "English": [item for item in predictions if item.thread.language != "zh"],
+        "Chinese": [item for item in predictions if item.thread.language == "zh"],
+        "with a log": [item for item in predictions if item.thread.log],
+        "words only": [item for item in predictions if not item.thread.log],
     }
     return {name: part for name, part in parts.items() if part}
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")

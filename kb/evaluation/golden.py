@@ -17,7 +17,7 @@ import msgspec
 
 from kb.errors import DataError
 from kb.evaluation.metrics import FULL, GRADES
-from kb.types import Language
+from kb.types.vocabulary import Language
 
 QUERIES = "queries.jsonl"
 PASSES = ("judgements-a.jsonl", "judgements-b.jsonl")

@@ -11,27 +11,28 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kb.evaluation.intervals import Interval, mean_interval
+from kb.evaluation.intervals import mean_interval
+from kb.evaluation.published import Interval
 
 FULL = 2  # grade of a document that is what the query is about
 GRADES = (0, 1, FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The answer to one query.
+class GradedRanking:
+    """The graded answer to one query.
 
     Attributes:
-        found: grades of the ranking, best rank first; documents not found are left out.
+        ranking: grades of the ranking, best rank first; documents that are not in it are left out.
         ideal: grades of all judged documents, highest first.
     """
 
-    found: tuple[int, ...]
+    ranking: tuple[int, ...]
     ideal: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RouteQuality:
     """How one route did on one group of queries, with 95 % bootstrap intervals over queries."""
 
     route: str
@@ -44,29 +45,29 @@ class Result:
     ndcg_at_10: Interval
 
 
-def judge(ranking: Sequence[str], grades: Mapping[str, int]) -> Judged:
+def grade(ranking: Sequence[str], grades: Mapping[str, int]) -> GradedRanking:
     """The grades of `ranking`; documents nobody judged have grade 0."""
-    return Judged(
-        found=tuple(grades.get(document, 0) for document in ranking),
+    return GradedRanking(
+        ranking=tuple(grades.get(document, 0) for document in ranking),
         ideal=tuple(sorted(grades.values(), reverse=True)),
     )
 
 
-def reciprocal_rank(judged: Judged) -> float:
+def reciprocal_rank(answer: GradedRanking) -> float:
     """1 / rank of the first document asked for, 0 if none was found."""
-    ranks = (rank for rank, grade in enumerate(judged.found, start=1) if grade == FULL)
+    ranks = (rank for rank, grade in enumerate(answer.ranking, start=1) if grade == FULL)
     return 1 / next(ranks, math.inf)
 
 
-def recall_at(judged: Judged, k: int) -> float:
+def recall_at(answer: GradedRanking, k: int) -> float:
     """Share of the documents asked for that stand among the first `k`; 0 if there are none."""
-    return judged.found[:k].count(FULL) / max(1, judged.ideal.count(FULL))
+    return answer.ranking[:k].count(FULL) / max(1, answer.ideal.count(FULL))
 
 
-def ndcg_at(judged: Judged, k: int) -> float:
+def ndcg_at(answer: GradedRanking, k: int) -> float:
     """Discounted gain of the first `k` as a share of the best possible; 0 if nothing is near."""
-    best = _gain(judged.ideal[:k])
-    return _gain(judged.found[:k]) / best if best else 0.0
+    best = _gain(answer.ideal[:k])
+    return _gain(answer.ranking[:k]) / best if best else 0.0
 
 
 def _gain(grades: Sequence[int]) -> float:
@@ -75,19 +76,19 @@ def _gain(grades: Sequence[int]) -> float:
     )
 
 
-def summarise(route: str, group: str, answers: Sequence[Judged]) -> Result:
+def summarise(route: str, group: str, answers: Sequence[GradedRanking]) -> RouteQuality:
     """All figures of one route on one group of queries."""
 
     def recall(k: int) -> Interval:
-        return mean_interval([recall_at(judged, k) for judged in answers])
+        return mean_interval([recall_at(answer, k) for answer in answers])
 
-    return Result(
+    return RouteQuality(
         route=route,
         group=group,
         count=len(answers),
-        mrr=mean_interval([reciprocal_rank(judged) for judged in answers]),
+        mrr=mean_interval([reciprocal_rank(answer) for answer in answers]),
         recall_at_1=recall(1),
         recall_at_5=recall(5),
         recall_at_10=recall(10),
-        ndcg_at_10=mean_interval([ndcg_at(judged, 10) for judged in answers]),
+        ndcg_at_10=mean_interval([ndcg_at(answer, 10) for answer in answers]),
     )

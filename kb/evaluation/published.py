@@ -1,23 +1,24 @@
-"""The figures of the evaluation as a file beside the report: what a page tells of the quality."""
+"""The figures of the evaluation and the file beside the report that the quality page reads."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from kb.errors import DataError, InputError
+from kb.files.atomic import write_file
 
 PUBLISHED = "figures.json"
 PUBLISHED_FORMAT = 1
+DIGITS = 4  # more would change with every platform
 REPAIR = "write it anew with: timeout-kb evaluate --threads FILE --report data/golden"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Interval:
     """A figure with its 95 % interval over `n` values; None where there was nothing to measure."""
 
     mean: float | None
@@ -25,10 +26,19 @@ class Figure:
     high: float | None
     n: int
 
+    def __str__(self) -> str:
+        return f"{self.text(3, 3)} (n={self.n})"
+
+    def text(self, digits: int, ends: int) -> str:
+        """``0.642 [0.55, 0.73]``, with so many digits of the mean and of both ends."""
+        if self.mean is None or self.low is None or self.high is None:
+            return "nan [nan, nan]"
+        return f"{self.mean:.{digits}f} [{self.low:.{ends}f}, {self.high:.{ends}f}]"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseFigures:
-    """One cause: incidents that have it, how they are ranked, how often naming it is right."""
+    """One cause: threads that have it, how they are ranked, how often naming it first is right."""
 
     cause: str
     n: int
@@ -39,27 +49,27 @@ class CauseFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BinFigures:
+class ConfidenceBin:
     """Answers of like confidence: its mean, and the share that was right."""
 
     confidence: float
-    right: Figure
+    right: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartFigures:
-    """Measurable incidents of one language, or with and without a log."""
+    """Measurable threads of one language, or with and without a log."""
 
     name: str
-    top1: Figure
-    top3: Figure
+    top1: Interval
+    top3: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisFigures:
-    """How good the diagnosis is; `figures` go by the names of `kb.evaluation.publish`.
+    """How good the diagnosis is; `figures` go by the names of `kb.evaluation.measure`.
 
-    `negatives` are logs without a timeout. Of the measurable incidents `answered` are those the
+    `negatives` are logs without a timeout. Of the measurable threads `answered` are those the
     product gives a cause for instead of "unknown", `answered_right` those of them it gets right.
     """
 
@@ -71,8 +81,8 @@ class DiagnosisFigures:
     unknown_below: float
     answered: int
     answered_right: int
-    figures: dict[str, Figure]
-    bins: tuple[BinFigures, ...]
+    figures: dict[str, Interval]
+    bins: tuple[ConfidenceBin, ...]
     causes: tuple[CauseFigures, ...]
     parts: tuple[PartFigures, ...]
 
@@ -84,9 +94,9 @@ class RouteFigures:
     setting: str
     route: str
     n: int
-    mrr: Figure
-    recall_at_1: Figure
-    recall_at_5: Figure
+    mrr: Interval
+    recall_at_1: Interval
+    recall_at_5: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +108,12 @@ class RetrievalFigures:
     cases: int
     kappa: float | None
     routes: tuple[RouteFigures, ...]
-    parity: Figure
-    parity_of_words: Figure
+    parity: Interval
+    parity_of_words: Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedFigures:
     """What the file holds; a part nobody has measured is None."""
 
     format: int = PUBLISHED_FORMAT
@@ -112,11 +122,11 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class _Format:
     format: int = field(default=0)
 
 
-def load_published(folder: Path) -> Published:
+def load_published(folder: Path) -> PublishedFigures:
     """The figures kept in `folder`; without a file there are none.
 
     Raises:
@@ -126,49 +136,50 @@ def load_published(folder: Path) -> Published:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return Published()
+        return PublishedFigures()
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}", todo=REPAIR) from error
     try:
-        found = msgspec.json.decode(content, type=_Head).format
-        if found != PUBLISHED_FORMAT:
+        number = msgspec.json.decode(content, type=_Format).format
+        if number != PUBLISHED_FORMAT:
             raise DataError(
-                f"{path} is of format {found}, this program reads {PUBLISHED_FORMAT}", todo=REPAIR
+                f"{path} is of format {number}, this program reads {PUBLISHED_FORMAT}", todo=REPAIR
             )
-        return msgspec.json.decode(content, type=Published)
+        return msgspec.json.decode(content, type=PublishedFigures)
     except msgspec.DecodeError as error:
         raise DataError(f"{path} cannot be read: {error}", todo=REPAIR) from error
 
 
-def save_published(
-    folder: Path,
-    *,
-    diagnosis: DiagnosisFigures | None = None,
-    retrieval: RetrievalFigures | None = None,
-) -> Path:
-    """Write the parts given; the other stays, and so does the date of a part that has not moved.
+def save_published(folder: Path, figures: DiagnosisFigures | RetrievalFigures) -> Path:
+    """Write one part; the other stays, and so does the date of a part that has not moved.
 
     Raises:
         DataError: the file that is there cannot be read.
         InputError: the folder cannot be written.
     """
-    before = load_published(folder)
-    changes: dict[str, Any] = {}
-    if diagnosis is not None:
-        old = before.diagnosis
-        moved = old is None or replace(old, date=diagnosis.date) != diagnosis
-        changes["diagnosis"] = diagnosis if moved else old
-    if retrieval is not None:
-        last = before.retrieval
-        moved = last is None or replace(last, date=retrieval.date) != retrieval
-        changes["retrieval"] = retrieval if moved else last
+    content = _rounded(load_published(folder))
+    part = "diagnosis" if isinstance(figures, DiagnosisFigures) else "retrieval"
+    new, old = _rounded(figures), content[part]
+    if old is None or old | {"date": new["date"]} != new:
+        content[part] = new
     path = folder / PUBLISHED
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    encoded = msgspec.json.format(msgspec.json.encode(replace(before, **changes)), indent=1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(encoded + b"\n")
-        aside.replace(path)
+        write_file(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}", todo="name a folder to write to") from error
     return path
+
+
+def _rounded(value: object) -> dict[str, Any]:
+    """A dataclass as JSON has it, numbers in few digits."""
+
+    def cut(item: Any) -> Any:  # noqa: ANN401 - any JSON
+        if isinstance(item, float):
+            return round(item, DIGITS)
+        if isinstance(item, dict):
+            return {name: cut(one) for name, one in item.items()}
+        return [cut(one) for one in item] if isinstance(item, list) else item
+
+    rounded: dict[str, Any] = cut(msgspec.json.decode(msgspec.json.encode(value)))
+    return rounded

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kb.diagnose.answer import Request, build_diagnosis
-from kb.diagnose.engine import Verdict
-from kb.diagnose.model import Ranking, Weights, load_weights, rank_causes
-from kb.evaluation.incidents import Incident
+from kb.diagnose.evidence_model import Weights, load_weights, rank_causes
 from kb.service import Service
-from kb.text import detect_language
-from kb.types import Entry, LogReading, SearchResult
+from kb.train.threads import LabelledThread
 
 PASTE_LINES = 200
 ROUNDS = 2  # each paste's faster round counts, so that other programs' load counts less
@@ -29,25 +26,20 @@ class Stages:
 
     taken_ms: Mapping[str, tuple[float, ...]]
 
-    def p50_ms(self, stage: str) -> float:
-        """Median."""
-        return float(np.percentile(self.taken_ms[stage], 50))
-
-    def p99_ms(self, stage: str) -> float:
-        """99th percentile."""
-        return float(np.percentile(self.taken_ms[stage], 99))
+    def percentile_ms(self, stage: str, percent: float) -> float:
+        """What so many percent of the pastes take at most."""
+        return float(np.percentile(self.taken_ms[stage], percent))
 
 
-def pastes(incidents: Sequence[Incident], lines: int = PASTE_LINES) -> list[str]:
-    """Every incident's post brought to `lines` lines: its words, progress of a run, its log."""
+def pastes(threads: Sequence[LabelledThread], lines: int = PASTE_LINES) -> list[str]:
+    """Every thread's post brought to `lines` lines: its words, progress of a run, its log."""
     texts = []
-    for incident in incidents:
-        words = incident.text.removesuffix(incident.log).splitlines()
-        log = incident.log.splitlines()
-        missing = max(0, lines - len(words) - len(log))
+    for thread in threads:
+        words = thread.text.removesuffix(thread.log).splitlines()
+        log = thread.log.splitlines()
         progress = [
             f"INFO:trainer:step {step} loss {2 + 7 / (step + 3):.4f} tokens/s {41000 + step}"
-            for step in range(missing)
+            for step in range(lines - len(words) - len(log))
         ]
         texts.append("\n".join([*words, *progress, *log][:lines]))
     return texts
@@ -66,55 +58,30 @@ def time_stages(service: Service, texts: Sequence[str]) -> Stages:
 
 
 def _timed(service: Service, weights: Weights, text: str) -> dict[str, float]:
+    """Milliseconds of every stage for one text."""
     engine = service.engine
-    lap = _Lap()
-    reading = service.reader.read_text(text)
-    taken = {"read": lap.ms()}
-    told = engine.signals(replace(reading, words=""))
-    taken["patterns and facts"] = lap.ms()
-    said = engine.signals(replace(reading, events=(), incident=replace(reading.incident, facts=())))
-    taken["description"] = lap.ms()
-    found = service.similar(reading)
-    entries = service.entries_of(found)
-    votes = engine.votes(found, entries)
-    kin = engine.kin(reading, found, entries)
-    taken["search"] = lap.ms()
-    ranking = rank_causes((*told, *said, *kin), votes, weights)
-    taken["rank"] = lap.ms()
-    _answer(service, reading, ranking, found, entries)
-    taken["answer"] = lap.ms()
-    service.diagnose_text(text)
-    return {**taken, TOTAL: lap.ms()}
+    taken_ms: dict[str, float] = {}
 
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        taken_ms[name] = (time.perf_counter() - start) * 1000
 
-def _answer(
-    service: Service,
-    reading: LogReading,
-    ranking: Ranking,
-    found: SearchResult,
-    entries: Mapping[str, Entry],
-) -> None:
-    language = detect_language(reading.description)
-    verdict = Verdict(status="diagnosed", ranking=ranking, signals=(), hits=found.hits, votes={})
-    request = Request(
-        reading=reading,
-        verdict=verdict,
-        entries=entries,
-        warnings=service.lint(reading.description, language=language),
-        language=language,
-        top=service.settings.top,
-    )
-    build_diagnosis(request, service.knowledge, took_ms=0.0)
-
-
-class _Lap:
-    """A clock that tells the milliseconds since it was last asked."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-
-    def ms(self) -> float:
-        now = time.perf_counter()
-        taken = (now - self._last) * 1000
-        self._last = now
-        return taken
+    with stage("read"):
+        reading = service.read_text(text)
+    with stage("patterns and facts"):
+        engine.signals(replace(reading, words=""))
+    with stage("description"):
+        engine.signals(replace(reading, events=(), incident=replace(reading.incident, facts=())))
+    with stage("search"):
+        similar = service.similar(reading)
+        entries = service.entries_of(similar)
+    verdict = engine.judge(reading, similar.hits, entries)  # repeats signals: in no stage
+    with stage("rank"):
+        rank_causes(verdict.signals, verdict.votes, weights)
+    with stage("answer"):
+        service.render(verdict)
+    with stage(TOTAL):
+        service.diagnose_text(text)
+    return taken_ms

@@ -1,11 +1,5 @@
 """The search index: derived from the store, built aside, published by one rename.
 
-Nothing here imports FAISS or tantivy before an index is opened.
+Nothing is imported here: `kb.index.live` loads FAISS and tantivy, the values of `kb.index.base`
+neither.
 """
-
-from __future__ import annotations
-
-from kb.index.base import DenseIndex, LexicalIndex, Term
-from kb.index.live import SearchIndex
-
-__all__ = ["DenseIndex", "LexicalIndex", "SearchIndex", "Term"]

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.index.base import Numbers
-from kb.store.facets import day_range, fold, no_filter, wanted_values
-from kb.types import Filters
+from kb.knowledge.facets import day_range, fold, wanted_values
+from kb.types.entries import NO_FILTERS, Filters
 
 Mask = NDArray[np.bool_]
 FILE = "catalogue.npz"
-SELECTIONS_KEPT = 4  # filters: every diagnosis has the same; 8 bytes a chunk each
-NO_FILTERS = Filters()
+CACHED_SELECTIONS = 4  # filters: every diagnosis has the same; 8 bytes a chunk each
 Rows = tuple[list[tuple[int, str, int]], list[tuple[int, str, str]], NDArray[np.int64]]
 
 
@@ -129,7 +128,7 @@ class Catalogue:
 
     @cached_property
     def _selections(self) -> Callable[[Filters], Selection]:
-        return lru_cache(SELECTIONS_KEPT)(self._select)
+        return lru_cache(CACHED_SELECTIONS)(self._select)
 
     def select(self, filters: Filters) -> Selection:
         """The entries that pass, with what a search needs of them; the last ones are kept.
@@ -152,7 +151,7 @@ class Catalogue:
         Raises:
             InputError: a date of the filter cannot be read.
         """
-        if no_filter(filters):
+        if filters == NO_FILTERS:
             return None
         mask = np.ones(len(self.ordinals), dtype=np.bool_)
         for facet, values in wanted_values(filters):
@@ -171,10 +170,6 @@ class Catalogue:
     def chunks_of(self, mask: Mask) -> Numbers:
         """Numbers of the chunks of the entries in `mask`, ascending."""
         return self.numbers[mask[self.owners]]
-
-    def facets(self, mask: Mask | None) -> dict[str, dict[str, int]]:
-        """How many of the entries have each value, per facet, the most frequent first."""
-        return self._all_facets if mask is None else self._count(mask)
 
     def owners_of(self, numbers: Numbers) -> NDArray[np.int64]:
         """Positions of the entries the chunks belong to; -1 for unknown numbers."""

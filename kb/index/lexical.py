@@ -6,8 +6,7 @@ Source: https://docs.rs/tantivy, https://doi.org/10.1561/1500000019 (BM25; k1 = 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,22 +16,37 @@ import numpy as np
 import tantivy
 
 from kb.errors import SearchIndexError
-from kb.index.base import DISK, REPAIR, Document, Ranking, Scores, Term
-from kb.store.facets import day_range, no_filter, wanted_values
-from kb.types import Filters
+from kb.index.base import DISK, REPAIR, Ranking, Scores, Term
+from kb.knowledge.facets import day_range, wanted_values
+from kb.types.entries import NO_FILTERS, Filters
 
 ANALYZER = "cut"
 HEAP_BYTES = 64_000_000  # tantivy writes a segment when this is full; its least is 15 MB
 WRITER_THREADS = 1  # one: the same documents give the same segments, so the same order of ties
 LOCKS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 K1 = 1.2  # tantivy's
-CLAUSES_KEPT = 4096  # queries for words, about 300 bytes each
-WORDS_KEPT = 20_000  # words whose rarity is remembered, about 200 bytes each
+CACHED_CLAUSES = 4096  # queries for words, about 300 bytes each
+CACHED_WORDS = 20_000  # words whose rarity is remembered, about 200 bytes each
 _SEPARATOR = "\x1f"  # between facet and value: in no facet's name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkWords:
+    """A chunk as the word index takes it: tokens cut beforehand.
+
+    `signature` is filled on one chunk of an entry only. `tags` are (facet, folded value).
+    """
+
+    number: int
+    entry_id: str
+    day: int
+    body: tuple[str, ...]
+    signature: tuple[str, ...]
+    tags: tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, eq=False)
-class TantivyIndex:
+class LexicalIndex:
     """An opened index as it was when opened; later changes on disk are not seen."""
 
     schema: Any
@@ -51,11 +65,18 @@ class TantivyIndex:
         field: str = "body",
         filters: Filters | None = None,
     ) -> Ranking:
-        """The `limit` best, with the weighted sum of their terms' BM25 (above 0)."""
+        """The `limit` best, with the weighted sum of their terms' BM25 (above 0).
+
+        Args:
+            terms: tokens joined by OR; a token given twice counts twice.
+            limit: how many at most.
+            field: ``body`` or ``signature``.
+            filters: conditions on the chunk's entry, applied before ranking.
+        """
         if not terms or limit < 1:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         query = self._any_of(terms, field)
-        if filters is not None and not no_filter(filters):
+        if filters is not None and filters != NO_FILTERS:
             query = self._filtered(query, filters)
         return self._run(query, limit)
 
@@ -65,8 +86,8 @@ class TantivyIndex:
             return {}
         wanted = tantivy.Query.term_set_query(self.schema, "number", [int(n) for n in numbers])
         query = self._must(self._any_of(terms, "body"), [wanted])
-        found, scores = self._run(query, len(numbers))
-        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+        hits, scores = self._run(query, len(numbers))
+        return dict(zip(hits.tolist(), scores.tolist(), strict=True))
 
     def idf(self, tokens: Iterable[str], *, field: str = "body") -> dict[str, float]:
         """ln(1 + (n - df + ½) / (df + ½)) of every token, as BM25 has it."""
@@ -75,10 +96,10 @@ class TantivyIndex:
 
     @cached_property
     def _rarity(self) -> Callable[[str, str], float]:
-        """`idf` of one token, kept: logs say the same words again and again."""
+        """`idf` of one token, cached: logs say the same words again and again."""
         total = self.size
 
-        @lru_cache(WORDS_KEPT)
+        @lru_cache(CACHED_WORDS)
         def rarity(field: str, token: str) -> float:
             have = self.searcher.doc_freq(field, token)
             # deleted documents count until their segment is merged, so df may exceed n
@@ -94,9 +115,9 @@ class TantivyIndex:
 
     @cached_property
     def _clause(self) -> Callable[[str, str, float], Any]:
-        """The query for one word, kept as its rarity is."""
+        """The query for one word, cached as its rarity is."""
 
-        @lru_cache(CLAUSES_KEPT)
+        @lru_cache(CACHED_CLAUSES)
         def clause(field: str, word: str, weight: float) -> Any:  # noqa: ANN401
             query = tantivy.Query
             return query.boost_query(query.term_query(self.schema, field, word, "freq"), weight)
@@ -138,43 +159,25 @@ class TantivyIndex:
         return numbers[order], scores[order]
 
 
-def change(folder: Path, removed: Iterable[int], documents: Iterable[Document]) -> None:
-    """Delete chunks from the index in `folder`, then add documents; both at once.
+def write(folder: Path, documents: Iterable[ChunkWords], removed: Iterable[int] = ()) -> None:
+    """Delete chunks from the index in `folder`, then add `documents`; both at once.
 
-    The index is made if `folder` is empty. A document replaces one of the same number.
+    The index is made if `folder` is empty. A document replaces another one of its number only where
+    `removed` names it too.
 
     Raises:
         SearchIndexError: it cannot be written.
     """
-    added = list(documents)
-    gone = sorted({int(number) for number in removed} | {one.number for one in added})
-    with _writer(folder) as (index, writer):
+    gone = sorted({int(number) for number in removed})
+    try:
+        index = _index(folder)
+        writer = index.writer(HEAP_BYTES, WRITER_THREADS)
         if gone:
             # by query: deletion by term takes a number for a signed one and matches nothing
             numbers = tantivy.Query.term_set_query(index.schema, "number", gone)
             writer.delete_documents_by_query(numbers)
-        for document in added:
-            writer.add_document(_document(document))
-
-
-def build(folder: Path, documents: Iterable[Document]) -> None:
-    """Write a new index of `documents` (distinct numbers) into `folder`.
-
-    Raises:
-        SearchIndexError: it cannot be written.
-    """
-    with _writer(folder) as (_, writer):
         for document in documents:
             writer.add_document(_document(document))
-
-
-@contextmanager
-def _writer(folder: Path) -> Iterator[tuple[Any, Any]]:
-    """The index in `folder` and a writer to it; what was added is committed at the end."""
-    try:
-        index = _index(folder)
-        writer = index.writer(HEAP_BYTES, WRITER_THREADS)
-        yield index, writer
         writer.commit()
         writer.wait_merging_threads()
     except ValueError as error:  # tantivy's error for everything the system refuses
@@ -183,7 +186,7 @@ def _writer(folder: Path) -> Iterator[tuple[Any, Any]]:
         (folder / name).unlink(missing_ok=True)
 
 
-def load(folder: Path) -> TantivyIndex:
+def load(folder: Path) -> LexicalIndex:
     """Open the index in `folder`.
 
     Raises:
@@ -193,7 +196,7 @@ def load(folder: Path) -> TantivyIndex:
         if not tantivy.Index.exists(str(folder)):
             raise SearchIndexError(f"{folder} holds no word index", todo=REPAIR)
         index = _index(folder)
-        return TantivyIndex(index.schema, index.searcher())
+        return LexicalIndex(index.schema, index.searcher())
     except (ValueError, OSError) as error:
         raise SearchIndexError(
             f"{folder}: the words cannot be read: {error}", todo=REPAIR
@@ -215,7 +218,7 @@ def _index(folder: Path) -> Any:  # noqa: ANN401 - tantivy is untyped
     return index
 
 
-def _document(document: Document) -> Any:  # noqa: ANN401
+def _document(document: ChunkWords) -> Any:  # noqa: ANN401
     made = tantivy.Document()
     made.add_unsigned("number", document.number)
     made.add_unsigned("day", document.day)

@@ -1,33 +1,38 @@
-"""The index as a running program uses it: opened once, kept up to date, rebuilt beside itself."""
+"""The index as a running program uses it: opened once, kept up to date, rebuilt beside itself.
+
+Each generation is a folder that is built aside, published by one rename and never changed;
+``CURRENT`` names the one in use. A reader that opened a generation keeps it even when its folder is
+deleted. One process builds at a time; a crash leaves a folder the next builder removes.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kb.embed.base import Embedder
 from kb.errors import SearchIndexError
-from kb.index import manifest
-from kb.index.base import DISK, REPAIR
-from kb.index.generations import Generations
+from kb.files.atomic import publish_folder, write_file
+from kb.files.state_folder import locked
+from kb.index import snapshot
+from kb.index.base import DISK, REPAIR, Tokens
+from kb.index.snapshot import Snapshot
+from kb.index.vector_index import DEFAULT_VECTOR_INDEX, vector_index
 from kb.store import Store
 
-if TYPE_CHECKING:
-    from kb.index.snapshot import Snapshot
-
+CURRENT = "CURRENT"
+LOCK = "LOCK"
 # Later changes are searched exactly and copied with every update; beyond this a rebuild is cheaper.
 CHANGES_LIMIT = 5_000
 CHANGES_SHARE = 0.1  # of a large index
 OPEN_TRIES = 20  # a generation published while one is opened makes another try necessary
+_GENERATION = re.compile(r"gen-(\d+)(\.building)?\Z")
 _log = logging.getLogger(__name__)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Progress nobody watches."""
 
 
 class SearchIndex:
@@ -39,67 +44,31 @@ class SearchIndex:
         *,
         store: Store,
         embedder: Embedder,
-        tokenizer: manifest.Tokens,
-        tokens: str,
-        progress: Callable[[str, int, int], None] = _silent,
-        exact_limit: int | None = None,
+        tokenizer: Tokens,
+        tokens: str = "",
+        vectors: str = DEFAULT_VECTOR_INDEX,
     ) -> None:
-        """Use `open`."""
-        from kb.index import dense, snapshot
-
-        self._generations = Generations(folder)
-        self._sources = snapshot.Sources(
-            store=store,
-            embedder=embedder,
-            tokenizer=tokenizer,
-            identity=manifest.identity(
-                store=store.id, model=embedder.name, dimension=embedder.dimension, tokens=tokens
-            ),
-            progress=progress,
-            exact_limit=dense.EXACT_LIMIT if exact_limit is None else exact_limit,
-        )
-        self._snapshot: Snapshot | None = None
-        self._stamp: tuple[int, int] | None = None
-        self._adopting = threading.Lock()
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path,
-        *,
-        store: Store,
-        embedder: Embedder,
-        tokenizer: manifest.Tokens,
-        lexicon: Path | None = None,
-        progress: Callable[[str, int, int], None] = _silent,
-        exact_limit: int | None = None,
-    ) -> SearchIndex:
-        """Open the index below `folder` and bring it up to date; built if there is none.
+        """Nothing is read or built before it is asked for.
 
         Args:
             folder: holds the generations (``<home>/index``).
             store: where entries and vectors come from.
             embedder: makes the vectors that are missing.
             tokenizer: cuts texts into words.
-            lexicon: folder with the tokenizer's word lists; a change in it is a mismatch.
-            progress: called while the index is built.
-            exact_limit: vectors up to which the search is exact; default: `EXACT_LIMIT`.
-
-        Raises:
-            SearchIndexError: it was built by another model, tokenizer or version, or is damaged;
-                the message names the command that repairs it.
+            tokens: fingerprint of the tokenizer and its word lists; a change is a mismatch.
+            vectors: name of the vector index (`kb.index.vector_index.VECTOR_INDEXES`).
         """
-        index = cls(
-            folder,
+        self._folder = folder
+        self._sources = snapshot.Sources(
             store=store,
             embedder=embedder,
             tokenizer=tokenizer,
-            tokens=manifest.fingerprint(tokenizer, lexicon),
-            progress=progress,
-            exact_limit=exact_limit,
+            fingerprint=tokens or snapshot.fingerprint(tokenizer),
+            vectors=vector_index(vectors),
         )
-        index.catch_up()
-        return index
+        self._snapshot: Snapshot | None = None
+        self._stamp: tuple[int, int] | None = None
+        self._adopting = threading.Lock()
 
     def snapshot(self) -> Snapshot:
         """The newest published state; asks the disk only whether there is a newer one.
@@ -109,21 +78,18 @@ class SearchIndex:
         Raises:
             SearchIndexError: there is no usable state at all.
         """
-        if self._snapshot is None or self._generations.stamp() != self._stamp:
-            self._adopt()
+        self._adopt()
         if self._snapshot is None:
-            raise SearchIndexError(
-                f"there is no search index in {self._generations.folder}", todo=REPAIR
-            )
+            raise SearchIndexError(f"there is no search index in {self._folder}", todo=REPAIR)
         return self._snapshot
 
     def stamp(self) -> tuple[int, int] | None:
         """Something that changes whenever another state is published; cheap to ask."""
-        return self._generations.stamp()
-
-    def behind(self) -> bool:
-        """Whether the store has changes that searches do not see yet."""
-        return self.snapshot().manifest.seq < self._sources.store.last_seq()
+        try:
+            status = (self._folder / CURRENT).stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
 
     def catch_up(self) -> bool:
         """Bring the index up to the store's last change; whether that changed anything.
@@ -134,24 +100,23 @@ class SearchIndex:
         Raises:
             SearchIndexError: the index there is unusable, or the disk refuses a new one.
         """
-        from kb.index import snapshot
-
+        store = self._sources.store
         last = self._usable()
-        if last is not None and last.manifest.seq == self._sources.store.last_seq():
+        if last is not None and last.manifest.seq == store.last_seq():
             return False
-        with self._generations.lock():
+        with locked(self._folder / LOCK):
             last = self._usable()
             if last is None:
-                self._publish(lambda folder: snapshot.build(self._sources, folder))
+                self._build()
                 return True
-            page = last.manifest
-            changes = self._sources.store.chunk_changes_since(page.seq)
-            if changes.last_seq == page.seq:
+            changes = store.chunk_changes_since(last.manifest.seq)
+            if changes.last_seq == last.manifest.seq:
                 return False
-            if changes.last_seq < page.seq or self._many(last, len(changes.chunks)):
-                self._publish(lambda folder: snapshot.build(self._sources, folder))
+            if changes.last_seq < last.manifest.seq or _many(last, len(changes.chunks)):
+                self._build()
             else:
-                self._publish(lambda folder: snapshot.derive(self._sources, folder, last, changes))
+                with self._next_generation() as folder:
+                    snapshot.derive(self._sources, folder, last, changes)
             return True
 
     def rebuild(self) -> None:
@@ -160,61 +125,54 @@ class SearchIndex:
         Raises:
             SearchIndexError: the disk refuses; the old index stays in use.
         """
-        from kb.index import snapshot
+        with locked(self._folder / LOCK):
+            self._build()
 
-        with self._generations.lock():
-            self._publish(lambda folder: snapshot.build(self._sources, folder))
+    # --- reading -------------------------------------------------------------------------------
 
     def _usable(self) -> Snapshot | None:
         """The newest state, strictly: None without an index, an error with an unusable one."""
-        if self._generations.current() is None:
+        if self._current() is None:
             return None
-        if self._snapshot is None or self._generations.stamp() != self._stamp:
-            self._adopt(strict=True)
+        self._adopt(strict=True)
         return self._snapshot
 
-    def _many(self, last: Snapshot, added: int) -> bool:
-        from kb.index.dense import FaissIndex
-
-        changes = last.dense.changes if isinstance(last.dense, FaissIndex) else 0
-        return changes + added > max(CHANGES_LIMIT, CHANGES_SHARE * last.dense.size)
-
-    def _publish(self, make: Callable[[Path], None]) -> None:
-        folder = self._generations.start()
+    def _current(self) -> Path | None:
+        """Folder of the generation in use; None when there is none yet."""
+        path = self._folder / CURRENT
         try:
-            make(folder)
-            self._generations.publish(folder)
-        except OSError as error:
+            name = path.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SearchIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+        match = _GENERATION.match(name)
+        if not match or match[2]:
             raise SearchIndexError(
-                f"the index in {folder.parent} cannot be written: {error.strerror or error}",
-                todo=DISK,
-            ) from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        self._adopt(strict=True)
+                f"{path} holds {name[:40]!r}, not the name of a generation", todo=REPAIR
+            )
+        return self._folder / name
 
     def _adopt(self, *, strict: bool = False) -> None:
         """Load the newest generation unless it is loaded."""
-        from kb.index import snapshot
-
+        if self._snapshot is not None and self.stamp() == self._stamp:
+            return
         with self._adopting:
             missing = ""
             for _ in range(OPEN_TRIES):
-                stamp = self._generations.stamp()
+                stamp = self.stamp()
                 if self._snapshot is not None and stamp == self._stamp:
                     return
-                folder = self._generations.current()
+                folder = self._current()
                 if folder is None:
                     return
                 try:
-                    self._snapshot = snapshot.load(
-                        folder, self._sources.identity, known=self._snapshot
-                    )
+                    self._snapshot = snapshot.load(self._sources, folder, known=self._snapshot)
                 except FileNotFoundError as error:
                     missing = error.filename
                     continue  # replaced and deleted while we looked
                 except SearchIndexError:
-                    if self._generations.stamp() != stamp:
+                    if self.stamp() != stamp:
                         continue
                     if strict or self._snapshot is None:
                         raise
@@ -222,3 +180,53 @@ class SearchIndex:
                 self._stamp = stamp
                 return
             raise SearchIndexError(f"{missing} is missing", todo=REPAIR)
+
+    # --- writing; the caller holds the lock ----------------------------------------------------
+
+    def _build(self) -> None:
+        with self._next_generation() as folder:
+            snapshot.build(self._sources, folder)
+
+    @contextmanager
+    def _next_generation(self) -> Iterator[Path]:
+        """An empty folder, which becomes the generation in use once the block has filled it.
+
+        Raises:
+            SearchIndexError: the disk refuses; the former generation stays in use.
+        """
+        try:
+            self._sweep()
+            names = (_GENERATION.match(path.name) for path in self._folder.iterdir())
+            last = max((int(match[1]) for match in names if match), default=0)
+            final = self._folder / f"gen-{last + 1}"
+            built = final.with_suffix(".building")
+            try:
+                built.mkdir()
+                yield built
+                publish_folder(built, final)
+            finally:
+                shutil.rmtree(built, ignore_errors=True)
+            write_file(self._folder / CURRENT, f"{final.name}\n".encode(), durable=True)
+            self._sweep()
+        except OSError as error:
+            raise SearchIndexError(
+                f"the index in {self._folder} cannot be written: {error.strerror or error}",
+                todo=DISK,
+            ) from error
+        self._adopt(strict=True)
+
+    def _sweep(self) -> None:
+        """Delete what no new reader can find: unfinished and former generations."""
+        try:
+            current = self._current()
+        except SearchIndexError:
+            current = None  # a damaged name is what a rebuild repairs
+        for path in sorted(self._folder.iterdir()):
+            if _GENERATION.match(path.name) and path != current:
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name.startswith(f"{CURRENT}."):
+                path.unlink(missing_ok=True)
+
+
+def _many(last: Snapshot, added: int) -> bool:
+    return last.dense.changes + added > max(CHANGES_LIMIT, CHANGES_SHARE * last.dense.size)

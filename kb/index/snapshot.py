@@ -1,28 +1,87 @@
-"""One generation in memory, and how the next one is made: out of the store, or out of the last."""
+"""One generation of the index: what built it, its parts in memory, how the next one is made.
+
+An index is used only by what could have built it. Checksums tell a damaged file from a good one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kb.embed.base import Embedder
-from kb.index import dense, lexical, manifest
-from kb.index.base import DenseIndex, Document, LexicalIndex, Numbers, Scores
+from kb.errors import SearchIndexError
+from kb.files.atomic import link_tree
+from kb.index import lexical
+from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
 from kb.index.catalogue import Catalogue
-from kb.index.generations import link_tree
-from kb.index.manifest import Identity, Manifest, Tokens
-from kb.index.signature import signature_tokens
+from kb.index.lexical import ChunkWords, LexicalIndex
+from kb.index.vector_index import VectorIndex
+from kb.knowledge.facets import fold
 from kb.store import ChunkChanges, Store
-from kb.store.facets import fold
 
+FORMAT = 1
+MANIFEST = "manifest.json"
 WORDS = "lexical"
 BATCH = 2_000  # chunks read, cut or embedded at once: a few megabytes
 VECTOR_BATCH = 20_000  # vectors added at once: 20 MB at 256 dimensions
-Progress = Callable[[str, int, int], None]
-"""Called with the stage (``embed``, ``vectors``, ``words``), how many are done, and of how many."""
+READ_BYTES = 1 << 20
+# tokens of this stand in the fingerprint, so a change of the tokenizer's code is noticed
+PROBE = (
+    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=_ALLGATHER_BASE, "
+    "NumelIn=8) ran for 600001 milliseconds; ProcessGroupNCCL.cpp:587 NCCL_IB_GID_INDEX=3 "
+    "torch.distributed.DistStoreError loaders crashed libraries 0x7f3a 10.0.0.1 zero_stage=3"
+)
+_NAMES = {
+    "format": "index format",
+    "store": "database",
+    "model": "embedding model",
+    "dimension": "vector length",
+    "tokens": "tokenizer or word lists",
+    "vectors": "vector index",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What an index has to share with the program that uses it."""
+
+    format: int
+    store: str
+    model: str
+    dimension: int
+    tokens: str
+    jieba: str
+    vectors: str
+    tantivy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The manifest of one generation.
+
+    Attributes:
+        identity: what built it.
+        seq: number of the last change of the store that is in it.
+        entries, chunks: how many.
+        kind: method of the vector index.
+        base: name of the file with the large part of the vectors.
+        files: size in bytes and CRC-32 by path below the generation's folder.
+    """
+
+    identity: Identity
+    seq: int
+    entries: int
+    chunks: int
+    kind: str
+    base: str
+    files: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,65 +90,111 @@ class Snapshot:
 
     folder: Path
     manifest: Manifest
-    dense: DenseIndex
+    dense: VectorIndex
     lexical: LexicalIndex
     catalogue: Catalogue
-    inodes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What an index is made from."""
+    """What an index is made from; `fingerprint` is that of the tokenizer."""
 
     store: Store
     embedder: Embedder
     tokenizer: Tokens
-    identity: Identity
-    progress: Progress
-    exact_limit: int = dense.EXACT_LIMIT
+    fingerprint: str
+    vectors: type[VectorIndex]
+
+    def identity(self) -> Identity:
+        """The identity of what is made from them, library versions included."""
+        return Identity(
+            format=FORMAT,
+            store=self.store.id,
+            model=self.embedder.name,
+            dimension=self.embedder.dimension,
+            tokens=self.fingerprint,
+            jieba=version("jieba"),
+            vectors=self.vectors.library(),
+            tantivy=version("tantivy"),
+        )
 
 
-def load(folder: Path, expected: Identity, *, known: Snapshot | None = None) -> Snapshot:
+def fingerprint(tokenizer: Tokens, lexicon: Path | None = None) -> str:
+    """Hash of how `tokenizer` cuts, and of the word lists in `lexicon` it works with."""
+    digest = hashlib.sha256("\n".join(tokenizer.tokens(PROBE)).encode())
+    for path in sorted(lexicon.glob("*")) if lexicon is not None else ():
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+# --- reading a generation ------------------------------------------------------------------------
+
+
+def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Snapshot:
     """Open a generation; what it shares with `known` is not read again.
 
     Raises:
         FileNotFoundError: the folder is being deleted, for a newer generation is there.
         SearchIndexError: it was built by something else, or is damaged.
     """
-    page = manifest.read(folder)
-    manifest.check(page.identity, expected, folder)
-    inodes = {name: (folder / name).stat().st_ino for name in page.files}
-    same: frozenset[str] = frozenset()
-    if known is not None:
-        same = frozenset(name for name, inode in inodes.items() if known.inodes.get(name) == inode)
-    manifest.verify(folder, page, skip=same)
+    manifest = read_manifest(folder)
+    _check_identity(manifest.identity, sources.identity(), folder)
+    shared = dict(manifest.files.items() & known.manifest.files.items()) if known else {}
+    for name, (size, checksum) in sorted(manifest.files.items()):
+        path = folder / name
+        if path.stat().st_size != size or (name not in shared and _crc32(path) != checksum):
+            raise SearchIndexError(f"{path} is damaged", todo=REPAIR)
     return Snapshot(
         folder=folder,
-        manifest=page,
-        dense=dense.load(
-            folder, page.base, known=known.dense if known and page.base in same else None
+        manifest=manifest,
+        dense=sources.vectors.load(
+            folder,
+            manifest.base,
+            known=known.dense if known and manifest.base in shared else None,
         ),
         lexical=lexical.load(folder / WORDS),
         catalogue=Catalogue.load(folder),
-        inodes=inodes,
     )
 
 
-def _embed_missing(sources: Sources) -> None:
-    """Give every chunk of the store a vector of the model.
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in `folder`.
 
-    It runs after the changes were read, so none of them lacks one. Vectors go into the store
-    batch by batch, so an interrupted run goes on where it stopped.
+    Raises:
+        FileNotFoundError: there is none.
+        SearchIndexError: it cannot be read.
     """
-    name = sources.embedder.name
-    done, after = 0, 0
-    while numbers := sources.store.vectors.missing(name, after=after, limit=BATCH):
-        rows = sources.store.chunks(numbers)
-        vectors = sources.embedder.encode_passages([row.text for row in rows])
-        sources.store.vectors.put(name, [row.number for row in rows], vectors)
-        after = numbers[-1]
-        done += len(rows)
-        sources.progress("embed", done, 0)
+    path = folder / MANIFEST
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SearchIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+
+
+def _check_identity(stored: Identity, expected: Identity, folder: Path) -> None:
+    """Refuse an index that something else built; the message has both values."""
+    here = asdict(expected)
+    differs = [
+        f"{_NAMES.get(name, name)} is {value!r} there and {here[name]!r} here"
+        for name, value in asdict(stored).items()
+        if value != here[name]
+    ]
+    if differs:
+        raise SearchIndexError(
+            f"the index in {folder} is of another kind: {'; '.join(differs)}", todo=REPAIR
+        )
+
+
+def _crc32(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(READ_BYTES):
+            checksum = zlib.crc32(piece, checksum)
+    return checksum
+
+
+# --- writing a generation ------------------------------------------------------------------------
 
 
 def build(sources: Sources, folder: Path) -> None:
@@ -97,16 +202,15 @@ def build(sources: Sources, folder: Path) -> None:
     everything = sources.store.chunk_changes_since(-1)
     _embed_missing(sources)
     catalogue = Catalogue.of(sources.store.catalogue_rows(everything.entries))
-    index = dense.build(
+    index = sources.vectors.build(
         lambda: _vectors(sources, catalogue.numbers),
         size=len(catalogue.numbers),
         dimension=sources.embedder.dimension,
-        exact_limit=sources.exact_limit,
     )
     (folder / WORDS).mkdir()
-    lexical.build(folder / WORDS, _documents(sources, catalogue))
-    base = f"dense-{folder.name.split('.')[0]}.faiss"
-    _finish(sources, folder, index, catalogue, seq=everything.last_seq, base=base, known={})
+    lexical.write(folder / WORDS, _documents(sources, catalogue))
+    base = f"vectors-{folder.name.split('.')[0]}"
+    _finish(sources, folder, index, catalogue, seq=everything.last_seq, base=base)
 
 
 def derive(sources: Sources, folder: Path, last: Snapshot, changes: ChunkChanges) -> None:
@@ -127,58 +231,74 @@ def derive(sources: Sources, folder: Path, last: Snapshot, changes: ChunkChanges
     link_tree(last.folder / WORDS, folder / WORDS)
     base = last.manifest.base
     (folder / base).hardlink_to(last.folder / base)
-    lexical.change(folder / WORDS, changes.removed_chunks, _documents(sources, added))
-    _finish(
-        sources,
-        folder,
-        index,
-        last.catalogue.with_changes(removed, added),
-        seq=changes.last_seq,
-        base=base,
-        known={
-            name: last.manifest.files[name]
-            for name, inode in last.inodes.items()
-            if (folder / name).exists() and (folder / name).stat().st_ino == inode
-        },
-    )
+    replaced = np.union1d(gone, added.numbers)
+    lexical.write(folder / WORDS, _documents(sources, added), replaced.tolist())
+    catalogue = last.catalogue.with_changes(removed, added)
+    _finish(sources, folder, index, catalogue, seq=changes.last_seq, base=base, last=last)
 
 
 def _finish(
     sources: Sources,
     folder: Path,
-    index: DenseIndex,
+    index: VectorIndex,
     catalogue: Catalogue,
     *,
     seq: int,
     base: str,
-    known: dict[str, tuple[int, int]],
+    last: Snapshot | None = None,
 ) -> None:
+    """Write what is not written yet, the manifest at the end.
+
+    Checksums of files that are linked to those of `last` are taken over.
+    """
     index.save(folder, base)
     catalogue.save(folder)
-    manifest.write(
-        folder,
-        Manifest(
-            identity=sources.identity,
-            seq=seq,
-            entries=len(catalogue.ordinals),
-            chunks=len(catalogue.numbers),
-            kind=index.kind,
-            base=base,
-            files=manifest.checksums(folder, known),
-        ),
+    files: dict[str, tuple[int, int]] = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if last and name in last.manifest.files and (last.folder / name).samefile(path):
+            files[name] = last.manifest.files[name]
+        else:
+            files[name] = (path.stat().st_size, _crc32(path))
+    manifest = Manifest(
+        identity=sources.identity(),
+        seq=seq,
+        entries=len(catalogue.ordinals),
+        chunks=len(catalogue.numbers),
+        kind=index.kind,
+        base=base,
+        files=files,
     )
+    write_manifest(folder, manifest)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest into `folder`."""
+    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def _embed_missing(sources: Sources) -> None:
+    """Give every chunk of the store a vector of the model.
+
+    It runs after the changes were read, so none of them lacks one. Vectors go into the store
+    batch by batch, so an interrupted run goes on where it stopped.
+    """
+    name, after = sources.embedder.name, 0
+    while numbers := sources.store.vectors.missing(name, after=after, limit=BATCH):
+        rows = sources.store.chunks(numbers)
+        vectors = sources.embedder.encode_passages([row.text for row in rows])
+        sources.store.vectors.put(name, [row.number for row in rows], vectors)
+        after = numbers[-1]
 
 
 def _vectors(sources: Sources, numbers: Numbers) -> Iterator[tuple[Numbers, Scores]]:
     name, dimension = sources.embedder.name, sources.embedder.dimension
-    for part in _batches(numbers, VECTOR_BATCH):
-        found, vectors = sources.store.vectors.get(name, part.tolist(), dimension)
-        sources.progress("vectors", len(found), len(numbers))
-        yield found, vectors
+    for batch in _batches(numbers, VECTOR_BATCH):
+        yield sources.store.vectors.get(name, batch.tolist(), dimension)
 
 
-def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[Document]:
-    """The chunks of the catalogue as documents, with the tags of their entries."""
+def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
+    """The chunks of the catalogue as words, with the tags of their entries."""
     tags: list[list[tuple[str, str]]] = [[] for _ in catalogue.ordinals]
     projects = [""] * len(catalogue.ordinals)
     for tag, entry in zip(catalogue.tag_of.tolist(), catalogue.tagged.tolist(), strict=True):
@@ -187,16 +307,15 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[Document]:
         if facet == "project":
             projects[entry] = label
     signed: set[int] = set()
-    done = 0
-    for part in _batches(catalogue.numbers, BATCH):
-        rows = sources.store.chunks(part.tolist())
+    for batch in _batches(catalogue.numbers, BATCH):
+        rows = sources.store.chunks(batch.tolist())
         heads = sources.store.heads(sorted({row.entry for row in rows} - signed))
         for row in rows:
             entry = int(np.searchsorted(catalogue.ordinals, row.entry))
             # the signature is the entry's, so one of its chunks carries it
             head = None if row.entry in signed else heads.get(row.entry)
             signed.add(row.entry)
-            yield Document(
+            yield ChunkWords(
                 number=row.number,
                 entry_id=str(catalogue.ids[entry]),
                 day=int(catalogue.days[entry]),
@@ -205,8 +324,6 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[Document]:
                 signature=tuple(signature_tokens("\n".join(head.signature))) if head else (),
                 tags=tuple(tags[entry]),
             )
-        done += len(part)
-        sources.progress("words", done, len(catalogue.numbers))
 
 
 def _batches(values: Numbers, size: int) -> Iterator[Numbers]:

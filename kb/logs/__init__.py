@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from kb.logs.reader import LogReader
-from kb.logs.redact import redact
 
-__all__ = ["LogReader", "redact"]
+__all__ = ["LogReader"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kb.types import Event, Incident
+from kb.types.incident import Event, Incident
 
 EXCERPT_CHARS = 4000
 LINE_CHARS = 300
-_ORDER = {"root": 0, "timeout": 1, "context": 2, "cascade": 3, "fact": 4, "teardown": 5}
+_ORDER = {"root": 0, "timeout": 1, "context": 2, "cascade": 3, "teardown": 4}
 LINES_A_PATTERN = 2
 
 
@@ -20,10 +20,10 @@ def excerpt(events: Sequence[Event], incident: Incident) -> str:
     size = 0
     first = incident.first_error
     ranked = sorted(
-        events,
+        (event for event in events if event.kind in _ORDER),
         key=lambda e: (
             not (first and e.line == first.line and e.file == first.file and e.kind == "root"),
-            _ORDER.get(e.kind, 9),
+            _ORDER[e.kind],
             e.file,
             e.line,
             e.pattern_id,

@@ -3,112 +3,147 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from kb.errors import InputError, SlowInputError
-from kb.logs import excerpt, prose, words
-from kb.logs.blocks import Block, blocks
-from kb.logs.events import FLOOD_A_BLOCK, WINDOW, Expressions, Tally, decode
-from kb.logs.incident import build_incident
-from kb.logs.prefix import file_ranks
-from kb.logs.reading import why_unread
-from kb.logs.redact import redact
-from kb.logs.rows import join_rows
-from kb.logs.scan import ONCE_A_BLOCK, PROGRESS_EVENTS, Hit, Scanner
-from kb.logs.source import (
-    Source,
-    files_under,
-    from_bytes,
-    from_path,
-    from_stream,
-    from_text,
-    short_names,
-)
-from kb.logs.timeline import meanings
-from kb.types import LogReading, Pattern, Unread
+from kb.evidence.reading import why_unread
+from kb.evidence.source_code import code_facts
+from kb.files.log_source import LogSource, from_path, from_stream, from_text
+from kb.files.paths import files_under, short_names
+from kb.logs.event_log import EventVocabulary
+from kb.logs.excerpt import excerpt
+from kb.logs.incident.assemble import build_incident
+from kb.logs.incident.denied import without_denied
+from kb.logs.scan.blocks import Block, blocks
+from kb.logs.scan.call_stacks import CallStack, read_thread_stacks, read_traceback
+from kb.logs.scan.events import FLOOD_A_BLOCK, WINDOW, EventCollector, decode, join_rows
+from kb.logs.scan.prefix import file_ranks
+from kb.logs.scan.scanner import ONCE_A_BLOCK, Hit, Scanner, expression
+from kb.text.line_kind import PRINTED, read_lines, words_of
+from kb.text.redact import redact
+from kb.types.incident import LogReading, TextLine, Unread
+from kb.types.vocabulary import EventRole, LineKind
 
 HEAD_BYTES = 256 * 1024  # read in full: settings, versions and transports are printed at the start
 NEAR_BYTES = 64 * 1024  # before a failure, read in full: progress bars and the stage
 NEAR_TIMES = 64  # neighbourhoods read in full in one input; a storm has more failures than causes
 CROWD = 128  # progress lines read at a block's end, half as many before a failure
+TRACEBACKS = 1024  # read in one input; more are a storm that repeats itself
+THREAD_TAIL = 4096  # bytes of the last stack of a block, about
+THREAD_BYTES = 4 * 1024 * 1024  # likewise, of threads' stacks: hundreds of ranks
 NEAR_LINES = 2000  # failures closer than this share a neighbourhood
-EXPLANATION = "explanation"  # the event of words by which a program explains its error
-GENERIC = "exception"  # the event of any Python exception, whatever its message
 # Kinds that explain a generic exception on their line: its message is theirs, not a second error.
 EXPLAINS = frozenset({"timeout", "cascade", "teardown", "root"})
-DESCRIPTION_BYTES = 128 * 1024  # a person's words stand at the start or there are none
-DESCRIPTION_LINES = 20_000  # no more lines stand in as many bytes of a description
+HEAD_LINES_BYTES = 128 * 1024  # a person's words and scripts stand at the start or there are none
+LEAST_HEAD_BYTES = 4096  # of each of many files
+WRITTEN = frozenset({LineKind.CODE, LineKind.SCRIPT})  # by a person, for a program to run
+LINES_CHARS = 64 * 1024  # of scripts, settings, code and tables
 
 
 @dataclass(slots=True)
 class _Pass:
-    """State of reading one input: what was found, how much was read."""
+    """State of reading one input: events so far, the source being read, how much was read."""
 
-    tally: Tally
+    collector: EventCollector
     limit_s: float
     deadline: float
+    file: str = ""
+    rank: int | None = None
     lines: int = 0
     size: int = 0
     near: int = 0
-    head: str = ""
-    head_file: str = ""
-    output_lines: set[int] = field(default_factory=set)
+    tracebacks: int = 0
+    thread_bytes: int = 0
+    sources: int = 1
+    heads: list[TextLine] = field(default_factory=list)
+    written: set[int] = field(default_factory=set)  # lines of code and scripts in this source
+
+
+class _LineHit(NamedTuple):
+    """A pattern's hit with its line: number of the pattern, where the line starts in its block."""
+
+    number: int
+    line: int
+    start: int
+    raw: bytes
 
 
 class LogReader:
     """Reads logs with a set of patterns; make one and use it for many inputs, from any thread.
 
     Args:
-        patterns: what to look for; those of scope `text` are left out.
+        vocabulary: what to look for and what it means.
         cache: folder for the compiled patterns; None compiles anew.
-        max_line: bytes after which a line is cut around what was found in it.
+        max_line: bytes after which a line is cut around the hits in it.
     """
 
     def __init__(
-        self, patterns: Sequence[Pattern], *, cache: Path | None, max_line: int = 64 * 1024
+        self, vocabulary: EventVocabulary, *, cache: Path | None, max_line: int = 64 * 1024
     ) -> None:
-        noise = [p for p in patterns if p.kind == "noise" and p.scope != "text"]
-        self._expressions = Expressions()
+        self.vocabulary = vocabulary
+        plays = vocabulary.plays
         self._explanations = tuple(
-            self._expressions.regex(p) for p in patterns if p.event == EXPLANATION
+            expression(p) for p in vocabulary.patterns if plays(p, EventRole.EXPLANATION)
         )
+        of_logs = [p for p in vocabulary.patterns if p.scope != "text"]
+        noise = [p for p in of_logs if p.kind == "noise"]
         self._noise = Scanner(noise, once_a_block=False, cache=cache, name="scan-noise")
-        chosen = [p for p in patterns if p.kind != "noise" and p.scope != "text"]
+        chosen = [p for p in of_logs if p.kind != "noise"]
         self.patterns = tuple(chosen)
         self._full = Scanner(chosen, once_a_block=False, cache=cache, name="scan-full")
-        self._main = Scanner(chosen, once_a_block=True, cache=cache, name="scan-main")
-        self._window = min(WINDOW, max_line)
-        self._means = meanings(chosen)
-        self._generic = tuple(p.event == GENERIC for p in chosen)
+        # Progress stands on every line of a healthy log, so looking for it everywhere costs a
+        # third of the speed; it matters where all is read: start, neighbourhood of failures, end.
         self._progress = frozenset(
-            number for number, p in enumerate(chosen) if p.event in PROGRESS_EVENTS
+            number for number, p in enumerate(chosen) if plays(p, EventRole.FREQUENT)
         )
+        self._tracebacks = vocabulary.players(EventRole.TRACEBACK)
+        self._threads = vocabulary.players(EventRole.THREAD_STACK)
+        self._heads = self._tracebacks | self._threads
+        self._main = Scanner(
+            chosen,
+            once_a_block=True,
+            left_out={chosen[number].event for number in self._progress},
+            each=self._heads,
+            cache=cache,
+            name="scan-main",
+        )
+        self._window = min(WINDOW, max_line)
+        self._generic = tuple(plays(p, EventRole.EXCEPTION) for p in chosen)
+        self._explaining = [
+            number
+            for number, p in enumerate(chosen)
+            if p.kind in EXPLAINS and not self._generic[number]
+        ]
 
     def read_text(self, text: str) -> LogReading:
         """Read pasted text, a person's words and program output mixed."""
         return self._read([from_text(text)])
 
-    def read_bytes(self, data: bytes, name: str = "") -> LogReading:
-        """Read the bytes of a log, compressed or in another encoding too."""
-        return self._read([from_bytes(data, name)])
-
     def read_paths(
-        self, paths: Sequence[Path], *, limit_s: float = math.inf, alone: bool = True
+        self,
+        paths: Sequence[Path],
+        *,
+        without: Container[Path] = (),
+        limit_s: float = math.inf,
+        alone: bool = True,
     ) -> LogReading:
         """Read files and folders as the logs of one run.
 
         In a folder, files that are no logs are passed over; a file named itself that is none is
-        told in the reading. `alone` says that there is nothing else to answer from.
+        named in the reading. Those in `without` are none of it. `alone` says that there is nothing
+        else to answer from.
 
         Raises:
             InputError: a path does not exist, or, where they are `alone`, no file can be read.
             SlowInputError: reading takes longer than `limit_s`.
         """
-        files = files_under(paths)
+        files = [path for path in files_under(paths) if path not in without]
         ranks = file_ranks(files)
         named = {path for path in paths if not path.is_dir()}
         return self._read(
@@ -119,7 +154,7 @@ class LogReader:
         )
 
     def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
-        """Read a stream of any length in constant memory.
+        """Read a stream of any length, compressed or in another encoding too, in constant memory.
 
         Raises:
             SlowInputError: it takes longer than `limit_s`: a megabyte can unpack to a petabyte.
@@ -128,23 +163,25 @@ class LogReader:
 
     def _read(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[LogSource],
         needed: frozenset[str] | None = None,
         limit_s: float = math.inf,
         *,
         alone: bool = True,
     ) -> LogReading:
         state = _Pass(
-            Tally(self.patterns, self._noise, self._expressions),
+            EventCollector(self.patterns, self._noise, self.vocabulary),
             limit_s=limit_s,
             deadline=time.monotonic() + limit_s,
+            sources=len(sources),
         )
         refused: list[InputError] = []
         unread: list[Unread] = []
         names = short_names([source.name for source in sources])
         for source, name in zip(sources, names, strict=True):
             try:
-                self._read_source(source, state, name)
+                state.file, state.rank = name, source.rank
+                self._read_source(source, state)
             except SlowInputError:
                 raise
             except InputError as error:
@@ -157,32 +194,27 @@ class LogReader:
         return self._reading(state, unread)
 
     def _reading(self, state: _Pass, unread: Sequence[Unread]) -> LogReading:
-        events = join_rows(state.tally.events())
-        incident = build_incident(events, means=self._means, lines=state.lines, size=state.size)
-        incident = replace(incident, unread=tuple(unread))
-        described, count = redact(
-            prose.description(state.head, output=frozenset(state.output_lines))
+        words, others, count = _head_lines(state.heads, self._explanations)
+        own = {(line.file, line.number): line.text for line in words}
+        events = without_denied(
+            join_rows(state.collector.events(), self.vocabulary), own, self.vocabulary
         )
-        spoken, lines = words.numbered(state.head, self._explanations)
-        said = redact(spoken)[0]
+        incident = build_incident(events, self.vocabulary, lines=state.lines, size=state.size)
+        facts = (*incident.facts, *code_facts(others, "\n".join(line.text for line in words)))
+        incident = replace(incident, unread=tuple(unread), facts=facts)
         return LogReading(
             incident=incident,
             events=events,
-            description=described,
-            words=said,
-            excerpt=excerpt.excerpt(events, incident),
-            redactions=state.tally.redactions + count,
-            # a secret of many lines was taken out: the others have moved
-            word_lines=lines if said.count("\n") == spoken.count("\n") else (),
-            word_file=state.head_file,
+            words="\n".join(line.text for line in words),
+            excerpt=excerpt(events, incident),
+            redactions=state.collector.redactions + count,
+            word_places=tuple((line.file, line.number) for line in words),
+            lines=others,
         )
 
-    def _read_source(self, source: Source, state: _Pass, file: str) -> None:
+    def _read_source(self, source: LogSource, state: _Pass) -> None:
         before = b""
-        near_until = 0
-        offset = 0
-        lines = 0
-        first = not state.head
+        near_until = offset = lines = 0
         for block in blocks(source.chunks()):
             if time.monotonic() > state.deadline:
                 raise SlowInputError(
@@ -191,93 +223,123 @@ class LogReader:
                     reason="slow",
                     values={"seconds": f"{state.limit_s:g}"},
                 )
-            if first and not offset:
-                head = block.data[: min(block.size, DESCRIPTION_BYTES)]
-                state.head = head.decode("utf-8", "replace")
-                state.head_file = file
+            if not offset:
+                head = block.data[: max(HEAD_LINES_BYTES // state.sources, LEAST_HEAD_BYTES)]
+                lines_of_head = read_lines(head.decode("utf-8", "replace"), state.file)
+                state.heads += lines_of_head
+                state.written = {line.number for line in lines_of_head if line.kind in WRITTEN}
             whole = offset < HEAD_BYTES
             scanner = self._full if whole else self._main
-            hits = scanner.scan(memoryview(block.data)[: block.size])
-            if hits:
-                found = self._add(block, hits, state, file, source.rank)
-                if not whole and found and found > near_until and state.near < NEAR_TIMES:
-                    near_until = found + NEAR_LINES
-                    state.near += 1
-                    self._near(before, block, found, state, file, source.rank)
-            offset += block.size
-            before = block.data[max(0, block.size - NEAR_BYTES) : block.size]
+            error = self._add(block, scanner.scan(block.data), state)
+            if error and not whole and error.line > near_until and state.near < NEAR_TIMES:
+                near_until = error.line + NEAR_LINES
+                state.near += 1
+                upto = block.data[: error.start + len(error.raw)]
+                self._add_context(before + upto, error.line, state)
+            offset += len(block.data)
+            before = block.data[-NEAR_BYTES:]
             lines = block.first_line - 1 + block.newlines
             if block.last and before and not before.endswith(b"\n"):
                 lines += 1
         if offset > HEAD_BYTES:
-            self._tail(before, lines, state, file, source.rank)
+            self._add_context(before.removesuffix(b"\n"), lines, state)
         state.lines += lines
         state.size += offset
 
-    def _add(self, block: Block, hits: list[Hit], state: _Pass, file: str, rank: int | None) -> int:
-        """Give the hits of a block to the tally; returns the first line of a failure, or 0."""
+    def _add(self, block: Block, hits: list[Hit], state: _Pass) -> _LineHit | None:
+        """Hand the hits of a block to the collector; returns the first that is a failure.
+
+        An exception counts only where nothing says more. A repeat of a specific event is counted
+        and not collected, so this is decided here and not later.
+        """
+        collector, file = state.collector, state.file
+        lines = [hit for hit in self._line_hits(block, hits, state) if self._printed(hit, state)]
+        collector.expect({hit.raw for hit in lines})
+        stacks = self._stacks(block, lines, state)
+        explained: set[int] = set()
+        for hit in sorted(lines, key=lambda hit: self._generic[hit.number]):
+            pattern = self.patterns[hit.number]
+            if self._generic[hit.number] and (
+                hit.start in explained or self._explained_by_flood(hit.raw, state)
+            ):
+                collector.note(hit.number, file)
+                continue
+            stack = stacks.get(hit.line) if pattern.event in self._heads else None
+            counts = collector.add(
+                hit.number,
+                hit.raw,
+                hit.line,
+                file=file,
+                rank=state.rank if stack is None or stack.rank is None else stack.rank,
+                more=stack.fields if stack else None,
+            )
+            if counts and pattern.kind in EXPLAINS:
+                explained.add(hit.start)
+        failures = (hit for hit in lines if self.patterns[hit.number].kind not in ONCE_A_BLOCK)
+        return next(failures, None)
+
+    def _stacks(self, block: Block, hits: Sequence[_LineHit], state: _Pass) -> dict[int, CallStack]:
+        """The stacks whose heads were hit, by line; of a storm the first ones."""
+        stacks: dict[int, CallStack] = {}
+        threads: set[tuple[int, int]] = set()
+        for hit in hits:
+            event = self.patterns[hit.number].event
+            if event in self._tracebacks and state.tracebacks < TRACEBACKS:
+                state.tracebacks += 1
+                if stack := read_traceback(block.data, hit.start, hit.line):
+                    stacks[hit.line] = stack
+            elif event in self._threads:
+                threads.add((hit.start, hit.line))
+        if threads and state.thread_bytes < THREAD_BYTES:
+            state.thread_bytes += max(threads)[0] - min(threads)[0] + THREAD_TAIL
+            stacks |= read_thread_stacks(block.data, threads)
+        return stacks
+
+    def _printed(self, hit: _LineHit, state: _Pass) -> bool:
+        """Whether a pattern may count: what programs print does not stand in code and scripts."""
+        return hit.line not in state.written or self.patterns[hit.number].scope != "log"
+
+    def _explained_by_flood(self, raw: bytes, state: _Pass) -> bool:
+        """Whether a pattern whose lines are sampled stands on the line."""
+        return any(
+            expression(self.patterns[number]).search(decode(raw))
+            for number in self._explaining
+            if state.collector.is_flood(number, state.file)
+        )
+
+    def _line_hits(self, block: Block, hits: list[Hit], state: _Pass) -> Iterator[_LineHit]:
+        """The hits with their lines, each pattern once a line; of a flood a few a block."""
         data = block.data
         line, counted = block.first_line, 0
         start = stop = 0
-        failure = 0
-        done: set[tuple[int, int]] = set()
-        flooding = state.tally.flooding(file)
-        looked: Counter[int] = Counter()
         raw = b""
-        found: list[tuple[int, int, bytes, int]] = []
+        done: set[tuple[int, int]] = set()
+        looked: Counter[int] = Counter()
         for number, end in self._thinned(hits):
-            if number in flooding:
+            if state.collector.is_flood(number, state.file):
                 looked[number] += 1
                 if looked[number] > FLOOD_A_BLOCK:
+                    state.collector.skip(number, state.file)
                     continue
             place = end - 1
             line += data.count(b"\n", counted, place)
             counted = place
             if not (start <= place < stop and stop - start < self._window):
-                start, stop = self._bounds(data, place, block.size)
+                start, stop = self._bounds(data, place)
                 raw = data[start:stop]
-            if (number, start) in done:
-                continue
-            done.add((number, start))
-            pattern = self.patterns[number]
-            if pattern.kind not in ONCE_A_BLOCK:
-                failure = failure or line
-            if line <= DESCRIPTION_LINES and pattern.scope == "log" and pattern.kind != "fact":
-                state.output_lines.add(line)
-            found.append((number, start, raw, line))
-        state.tally.expect({raw for _, _, raw, _ in found})
-        self._tell(found, state.tally, file, rank)
-        for number, count in looked.items():
-            state.tally.skip(file, number, max(0, count - FLOOD_A_BLOCK))
-        return failure
+            if (number, start) not in done:
+                done.add((number, start))
+                yield _LineHit(number, line, start, raw)
 
-    def _tell(
-        self,
-        found: list[tuple[int, int, bytes, int]],
-        tally: Tally,
-        file: str,
-        rank: int | None,
-    ) -> None:
-        """Hand over hits: pattern, start of the line, the line, its number.
-
-        An exception counts only where nothing says more. A repeat of a specific event is counted,
-        not kept, so this must be told here and not later.
-        """
-        explained: set[int] = set()
-        flood = [
-            self._expressions.regex(self.patterns[number])
-            for number in sorted(tally.flooding(file))
-            if self.patterns[number].kind in EXPLAINS and not self._generic[number]
+    def _add_context(self, before: bytes, line: int, state: _Pass) -> None:
+        """Read in full the context in the last bytes of `before`, which ends with `line`."""
+        window = before[-NEAR_BYTES:]
+        window = window[window.find(b"\n") + 1 :]
+        hits = [
+            hit for hit in self._full.scan(window) if self.patterns[hit[0]].kind in ONCE_A_BLOCK
         ]
-        for number, start, raw, line in sorted(found, key=lambda hit: self._generic[hit[0]]):
-            if self._generic[number] and (
-                start in explained or (flood and any(e.search(decode(raw)) for e in flood))
-            ):
-                tally.note(number, file)
-                continue
-            taken = tally.add(number, raw, line, file=file, rank=rank)
-            if taken and self.patterns[number].kind in EXPLAINS:
-                explained.add(start)
+        first_line = line - window.count(b"\n")
+        self._add(Block(window, first_line, 0, last=False), hits, state)
 
     def _thinned(self, hits: list[Hit]) -> list[Hit]:
         """Hits without the bulk of crowded progress: first, last and before failures they stay."""
@@ -285,47 +347,54 @@ class LogReader:
         left = {number: CROWD for number, count in counts.items() if count > 2 * CROWD}
         if not left:
             return hits
-        kept: list[Hit] = []
+        chosen: list[Hit] = []
         for hit in reversed(hits):
             if hit[0] not in left:
-                kept.append(hit)
+                chosen.append(hit)
                 if self.patterns[hit[0]].kind not in ONCE_A_BLOCK:
                     left = {number: max(room, CROWD // 2) for number, room in left.items()}
             elif left[hit[0]] > 0:
                 left[hit[0]] -= 1
-                kept.append(hit)
+                chosen.append(hit)
         firsts = {number: next(hit for hit in hits if hit[0] == number) for number in left}
-        kept += firsts.values()
-        return sorted(set(kept), key=lambda hit: (hit[1], hit[0]))
+        chosen += firsts.values()
+        return sorted(set(chosen), key=lambda hit: (hit[1], hit[0]))
 
-    def _bounds(self, data: bytes, place: int, size: int) -> tuple[int, int]:
+    def _bounds(self, data: bytes, place: int) -> tuple[int, int]:
         """Where the line around `place` starts and stops; carriage returns part lines too."""
-        low, high = max(0, place - self._window), min(size, place + self._window)
+        low, high = max(0, place - self._window), min(len(data), place + self._window)
         start = max(data.rfind(b"\n", low, place), data.rfind(b"\r", low, place), low - 1) + 1
         stop = data.find(b"\n", place, high)
         stop = high if stop < 0 else stop
         bar = data.find(b"\r", place, stop)
         return start, (stop if bar < 0 else bar)
 
-    def _near(
-        self, before: bytes, block: Block, line: int, state: _Pass, file: str, rank: int | None
-    ) -> None:
-        """Read in full what stands before the failure on `line` of `block`."""
-        lines = block.data[: block.size].split(b"\n", line - block.first_line + 1)
-        upto = b"\n".join(lines[: line - block.first_line + 1])
-        window = (before + upto)[-NEAR_BYTES:]
-        window = window[window.find(b"\n") + 1 :]
-        self._context(window, line - window.count(b"\n"), state, file, rank)
 
-    def _tail(self, data: bytes, lines: int, state: _Pass, file: str, rank: int | None) -> None:
-        window = data[data.find(b"\n") + 1 :]
-        first = lines - window.count(b"\n") + (1 if window.endswith(b"\n") else 0)
-        self._context(window, first, state, file, rank)
+def _head_lines(
+    lines: Sequence[TextLine], explanations: Sequence[re.Pattern[str]]
+) -> tuple[tuple[TextLine, ...], tuple[TextLine, ...], int]:
+    """The lines of a person's words, those of scripts and settings, and secrets taken out."""
+    words, redacted = _redacted(words_of(lines, explanations))
+    size = 0
+    others: list[TextLine] = []
+    for line in lines:
+        if line.kind in PRINTED or line.kind in (LineKind.PROSE, LineKind.MARKUP):
+            continue
+        size += len(line.text)
+        if size > LINES_CHARS:
+            break
+        others.append(line)
+    other_lines, count = _redacted(others)
+    return words, other_lines, redacted + count
 
-    def _context(
-        self, window: bytes, first_line: int, state: _Pass, file: str, rank: int | None
-    ) -> None:
-        hits = [
-            hit for hit in self._full.scan(window) if self.patterns[hit[0]].kind in ONCE_A_BLOCK
-        ]
-        self._add(Block(window, len(window), first_line, 0, last=False), hits, state, file, rank)
+
+def _redacted(lines: Sequence[TextLine]) -> tuple[tuple[TextLine, ...], int]:
+    """The lines without secrets, and how many there were; of one over several lines all go."""
+    text, count = redact("\n".join(line.text for line in lines))
+    if not count:
+        return tuple(lines), 0
+    pieces = text.split("\n")
+    if len(pieces) == len(lines):
+        return tuple(replace(line, text=t) for line, t in zip(lines, pieces, strict=True)), count
+    redacted = (replace(line, text=redact(line.text)[0]) for line in lines)
+    return tuple(line for line in redacted if line.text in pieces), count

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from kb.store.facets import FACETS, NO_FILTERS
-from kb.store.rows import Changes, ChunkChanges, ChunkRow, Feedback, Head, Record
+from kb.store.rows import ChunkChanges, ChunkRow, EntryHead, FeedbackRow, StoredJson
 from kb.store.store import Store
 
-__all__ = [
-    "FACETS",
-    "NO_FILTERS",
-    "Changes",
-    "ChunkChanges",
-    "ChunkRow",
-    "Feedback",
-    "Head",
-    "Record",
-    "Store",
-]
+__all__ = ["ChunkChanges", "ChunkRow", "EntryHead", "FeedbackRow", "Store", "StoredJson"]

@@ -1,18 +1,19 @@
-"""What faces keep beside the knowledge: diagnoses, feedback, conversations."""
+"""What faces keep beside the knowledge: diagnoses, feedback, conversations, settings by scope."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import astuple, fields
 
 from kb.errors import NotFoundError
-from kb.store.connect import Database
-from kb.store.rows import Feedback, Record
+from kb.store.database import Database
+from kb.store.rows import FeedbackRow, StoredJson
 
-LIST_LIMIT = 100  # rows a list returns unless told
+_FEEDBACK = [field.name for field in fields(FeedbackRow)]  # the table's columns in their order
 
 
 class Records:
-    """Diagnoses, feedback and conversations by id. Lists are newest first, ties by id."""
+    """Diagnoses, feedback and conversations by id."""
 
     def __init__(self, database: Database) -> None:
         """Read and write in `database`."""
@@ -34,7 +35,7 @@ class Records:
                 (diagnosis_id, created_s, body),
             )
 
-    def get_diagnosis(self, diagnosis_id: str) -> Record:
+    def get_diagnosis(self, diagnosis_id: str) -> StoredJson:
         """The diagnosis with that id.
 
         Raises:
@@ -54,57 +55,19 @@ class Records:
                 connection.execute("DELETE FROM diagnoses WHERE id = ?", (diagnosis_id,)).rowcount
             )
 
-    def list_diagnoses(self, *, limit: int = LIST_LIMIT) -> list[Record]:
-        """The newest diagnoses."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT id, created, created, NULL, body FROM diagnoses "
-                "ORDER BY created DESC, id LIMIT ?",
-                (limit,),
-            )
-            return [_record("diagnosis", row[0], row) for row in rows]
-
-    def put_feedback(self, feedback: Feedback) -> None:
+    def put_feedback(self, feedback: FeedbackRow) -> None:
         """Keep a person's feedback; one with the same id is replaced."""
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    feedback.id,
-                    feedback.diagnosis_id,
-                    feedback.entry_id,
-                    feedback.verdict,
-                    feedback.cause,
-                    feedback.comment,
-                    feedback.created_s,
-                    feedback.source,
-                    feedback.answered,
-                ),
+                astuple(feedback),
             )
 
-    def get_feedback(self, feedback_id: str) -> Feedback:
-        """The feedback with that id.
-
-        Raises:
-            NotFoundError: there is none.
-        """
+    def list_feedback(self) -> list[FeedbackRow]:
+        """All feedback, newest first, ties by id."""
         with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT * FROM feedback WHERE id = ?", (feedback_id,)
-            ).fetchone()
-        if row is None:
-            raise NotFoundError(f"there is no feedback {feedback_id!r}")
-        return _feedback(row)
-
-    def list_feedback(self, *, diagnosis_id: str = "", limit: int = LIST_LIMIT) -> list[Feedback]:
-        """The newest feedback, of one diagnosis if named; all of it where `limit` is negative."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT * FROM feedback WHERE ? IN ('', diagnosis_id) "
-                "ORDER BY created DESC, id LIMIT ?",
-                (diagnosis_id, limit),
-            )
-            return [_feedback(row) for row in rows]
+            rows = connection.execute("SELECT * FROM feedback ORDER BY created DESC, id")
+            return [FeedbackRow(**dict(zip(_FEEDBACK, row, strict=True))) for row in rows]
 
     def put_conversation(
         self,
@@ -122,7 +85,7 @@ class Records:
                 (conversation_id, now_s, now_s, expires_s, body),
             )
 
-    def get_conversation(self, conversation_id: str, *, now_s: float) -> Record:
+    def get_conversation(self, conversation_id: str, *, now_s: float) -> StoredJson:
         """The conversation with that id.
 
         Raises:
@@ -135,16 +98,6 @@ class Records:
                 (conversation_id, now_s),
             ).fetchone()
         return _record("conversation", conversation_id, row)
-
-    def list_conversations(self, *, now_s: float, limit: int = LIST_LIMIT) -> list[Record]:
-        """The conversations last written to, without the expired ones."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT id, created, updated, expires, body FROM conversations "
-                "WHERE expires IS NULL OR expires > ? ORDER BY updated DESC, id LIMIT ?",
-                (now_s, limit),
-            )
-            return [_record("conversation", row[0], row) for row in rows]
 
     def delete_conversation(self, conversation_id: str) -> bool:
         """Delete a conversation; whether it was there."""
@@ -165,21 +118,44 @@ class Records:
 
 def _record(
     kind: str, record_id: str, row: tuple[str, float, float, float | None, bytes] | None
-) -> Record:
+) -> StoredJson:
     if row is None:
         raise NotFoundError(f"there is no {kind} {record_id!r}")
-    return Record(id=row[0], created_s=row[1], updated_s=row[2], expires_s=row[3], body=row[4])
+    return StoredJson(id=row[0], created_s=row[1], updated_s=row[2], expires_s=row[3], body=row[4])
 
 
-def _feedback(row: tuple[str, str, str, str, str, str, float, str, str]) -> Feedback:
-    return Feedback(
-        id=row[0],
-        diagnosis_id=row[1],
-        entry_id=row[2],
-        verdict=row[3],
-        cause=row[4],
-        comment=row[5],
-        created_s=row[6],
-        source=row[7],
-        answered=row[8],
-    )
+class Preferences:
+    """Settings by scope (a chat channel, say) and keys that may be taken once."""
+
+    def __init__(self, database: Database) -> None:
+        """Read and write in `database`."""
+        self._database = database
+
+    def get(self, scope: str) -> bytes | None:
+        """What was set for `scope` (JSON), or None where nothing was."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT body FROM preferences WHERE scope = ?", (scope,)
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def put(self, scope: str, body: bytes, *, now_s: float) -> None:
+        """Set (JSON) for `scope`; what was set before is replaced."""
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO preferences VALUES (?, ?, ?)", (scope, now_s, body)
+            )
+
+    def claim(self, *keys: str, now_s: float, keep_s: float) -> bool:
+        """Take all of `keys`: True once, False when one of them was taken in the last `keep_s`.
+
+        On return it is on the disk: of several callers, in any process, one gets True. Keys
+        older than `keep_s` seconds are forgotten.
+        """
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM handled WHERE at < ?", (now_s - keep_s,))
+            before = connection.total_changes
+            connection.executemany(
+                "INSERT OR IGNORE INTO handled VALUES (?, ?)", [(key, now_s) for key in keys]
+            )
+            return connection.total_changes - before == len(set(keys))

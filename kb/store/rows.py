@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb.types import (
-    Bilingual,
-    CauseClaim,
-    ClaimStatus,
-    EntryKind,
-    Language,
-    Tags,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """Entry ids changed after a sequence number, each list in id order; `last_seq` is included."""
-
-    upserts: tuple[str, ...]
-    deletions: tuple[str, ...]
-    last_seq: int
+from kb.types.entries import CauseClaim, Tags
+from kb.types.knowledge import Bilingual
+from kb.types.vocabulary import ClaimStatus, EntryKind, Language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +23,8 @@ class ChunkChanges:
     removed_entries: tuple[int, ...]
     last_seq: int
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing changed."""
-        return not (self.chunks or self.removed_chunks or self.entries or self.removed_entries)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ChunkRow:
     """A chunk as stored: its number, its entry's ordinal, and what is searched in it."""
 
@@ -56,7 +37,7 @@ class ChunkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class EntryHead:
     """The part of an entry a list of hits shows, read without its sections."""
 
     id: str
@@ -72,10 +53,10 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class StoredJson:
     """A stored diagnosis or conversation: `body` is JSON; times are seconds since the epoch.
 
-    `expires_s` is None for what is kept.
+    `expires_s` is None for what never expires.
     """
 
     id: str
@@ -86,7 +67,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
+class FeedbackRow:
     """What a person said about an answer. `created_s` is seconds since the epoch.
 
     `verdict` is the person's judgement (``right``, ``wrong``, ...), `answered` the cause the answer

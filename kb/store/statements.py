@@ -6,14 +6,15 @@ import difflib
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from kb.errors import InputError
-from kb.store.facets import day_number, day_range, entry_values, fold, wanted_values
-from kb.types import Chunk, Entry, Filters
+from kb.knowledge.facets import day_number, day_range, entry_values, fold, wanted_values
+from kb.types.entries import Chunk, Entry, Filters
 
 BATCH = 500  # rows or parameters at once: old SQLite builds allow 999 parameters
 NEAREST = 3  # ids named when one is not found
@@ -26,10 +27,17 @@ def marks(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
-def batches(values: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The values in pieces of at most `BATCH`."""
-    for start in range(0, len(values), BATCH):
-        yield values[start : start + BATCH]
+def select_in(
+    connection: sqlite3.Connection, query: str, numbers: Iterable[int], *parameters: object
+) -> Iterator[Any]:
+    """Rows of a query whose last condition is ``IN ({})``, of ascending numbers batch by batch.
+
+    `parameters` are those of the conditions before.
+    """
+    ordered = sorted(numbers)
+    for start in range(0, len(ordered), BATCH):
+        part = ordered[start : start + BATCH]
+        yield from connection.execute(query.format(marks(part)), (*parameters, *part))
 
 
 def last_seq(connection: sqlite3.Connection) -> int:
@@ -60,19 +68,15 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
         "SELECT content, source_key FROM entries WHERE id = ?", (entry.id,)
     ).fetchone()
     # what came from this source before under another id is gone, even if the new content is known
-    replaced = _remove_source(connection, entry, seq)
+    former = connection.execute(
+        "SELECT id FROM entries WHERE source_key = ? AND id <> ?", (entry.source_key, entry.id)
+    ).fetchone()
+    replaced = remove(connection, former[0], seq) if former else 0
     if same_id is not None and same_id[0] == content:
         return "updated" if replaced else "unchanged"
     replaced += remove(connection, entry.id, seq)
     _insert(connection, entry, content, seq)
     return "updated" if replaced else "added"
-
-
-def _remove_source(connection: sqlite3.Connection, entry: Entry, seq: int) -> int:
-    row = connection.execute(
-        "SELECT id FROM entries WHERE source_key = ? AND id <> ?", (entry.source_key, entry.id)
-    ).fetchone()
-    return remove(connection, row[0], seq) if row else 0
 
 
 def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: int) -> None:
@@ -113,19 +117,13 @@ def read_entries(
     connection: sqlite3.Connection, rows: Sequence[Sequence[object]]
 ) -> Iterator[Entry]:
     """Entries of (ordinal, body, …) rows, in their order, with their chunks."""
-    ordinals = [row[0] for row in rows]
-    chunks: dict[object, list[Chunk]] = {ordinal: [] for ordinal in ordinals}
-    owners: dict[object, str] = {}
-    entries = {row[0]: _ENTRY.decode(row[1]) for row in rows}  # type: ignore[arg-type]
-    owners = {ordinal: entry.id for ordinal, entry in entries.items()}
-    found = connection.execute(
-        "SELECT entry, id, role, language, text FROM chunks "  # noqa: S608 - question marks only
-        f"WHERE entry IN ({marks(ordinals)}) ORDER BY number",
-        ordinals,
-    )
-    for ordinal, chunk_id, role, language, text in found:
+    entries: dict[Any, Entry] = {row[0]: _ENTRY.decode(row[1]) for row in rows}  # type: ignore[arg-type]
+    chunks: dict[object, list[Chunk]] = {ordinal: [] for ordinal in entries}
+    query = "SELECT entry, id, role, language, text FROM chunks WHERE entry IN ({}) ORDER BY number"
+    for ordinal, chunk_id, role, language, text in select_in(connection, query, entries):
+        entry_id = entries[ordinal].id
         chunks[ordinal].append(
-            Chunk(id=chunk_id, entry_id=owners[ordinal], role=role, language=language, text=text)
+            Chunk(id=chunk_id, entry_id=entry_id, role=role, language=language, text=text)
         )
     for ordinal, entry in entries.items():
         yield replace(entry, chunks=tuple(chunks[ordinal]))

@@ -10,29 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import NotFoundError, StoreError
-from kb.home import make_home
-from kb.store.connect import Database
-from kb.store.facets import NO_FILTERS
-from kb.store.preferences import Preferences
-from kb.store.records import Records
-from kb.store.rows import Changes, ChunkChanges, ChunkRow, Head
-from kb.store.schema import migrate
+from kb.files.state_folder import make_state_folder
+from kb.store.database import Database, prepare
+from kb.store.records import Preferences, Records
+from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
 from kb.store.statements import (
     BATCH,
-    batches,
     conditions,
     last_seq,
-    marks,
     nearest,
     put,
     read_entries,
     remove,
+    select_in,
     set_seq,
 )
 from kb.store.vectors import Vectors
-from kb.types import Entry, Filters
+from kb.types.entries import NO_FILTERS, Entry, Filters
 
-_HEAD = msgspec.json.Decoder(Head)
+_HEAD = msgspec.json.Decoder(EntryHead)
 
 
 class Store:
@@ -57,7 +53,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """Open the database at `path`, made if missing, migrated if older.
+        """Open the database at `path`, made if missing.
 
         Raises:
             StoreError: the file is damaged, newer or another program's, or the folder cannot be
@@ -65,7 +61,7 @@ class Store:
         """
         database = Database(path)
         try:
-            make_home(path.parent)
+            make_state_folder(path.parent)
         except OSError as error:
             raise StoreError(
                 f"{path.parent}: {error.strerror}",
@@ -74,7 +70,7 @@ class Store:
         with database.errors():
             connection = database.connect()
             try:
-                migrate(connection, path)
+                prepare(connection, path)
                 row = connection.execute("SELECT value FROM meta WHERE key = 'store_id'")
                 store_id = str(row.fetchone()[0])
             finally:
@@ -159,8 +155,8 @@ class Store:
                     "ORDER BY id LIMIT ?",
                     (after, *parameters, min(batch, BATCH)),
                 ).fetchall()
-                found = list(read_entries(connection, rows))
-            yield from found
+                entries = list(read_entries(connection, rows))
+            yield from entries
             if not rows:
                 return
             after = rows[-1][2]
@@ -207,75 +203,37 @@ class Store:
         with self._database.read() as connection:
             return last_seq(connection)
 
-    def changes_since(self, seq: int) -> Changes:
-        """Ids of the entries written and deleted after change `seq`."""
-        with self._database.read() as connection:
-            upserts = connection.execute(
-                "SELECT id FROM entries WHERE seq > ? ORDER BY id", (seq,)
-            ).fetchall()
-            deletions = connection.execute(
-                "SELECT DISTINCT id FROM removed_entries WHERE seq > ? "
-                "AND id NOT IN (SELECT id FROM entries) ORDER BY id",
-                (seq,),
-            ).fetchall()
-            return Changes(
-                upserts=tuple(row[0] for row in upserts),
-                deletions=tuple(row[0] for row in deletions),
-                last_seq=last_seq(connection),
-            )
-
     def chunk_changes_since(self, seq: int) -> ChunkChanges:
         """Chunk numbers and entry ordinals that appeared and vanished after change `seq`."""
-        queries = (
-            "SELECT number FROM chunks WHERE seq > ? ORDER BY number",
-            "SELECT number FROM removed_chunks WHERE seq > ? ORDER BY number",
-            "SELECT ordinal FROM entries WHERE seq > ? ORDER BY ordinal",
-            "SELECT ordinal FROM removed_entries WHERE seq > ? ORDER BY ordinal",
-        )
         with self._database.read() as connection:
-            found = [tuple(row[0] for row in connection.execute(q, (seq,))) for q in queries]
+
+            def changed(table: str, key: str) -> tuple[int, ...]:
+                query = f"SELECT {key} FROM {table} WHERE seq > ? ORDER BY {key}"  # noqa: S608
+                return tuple(row[0] for row in connection.execute(query, (seq,)))
+
             return ChunkChanges(
-                chunks=found[0],
-                removed_chunks=found[1],
-                entries=found[2],
-                removed_entries=found[3],
+                chunks=changed("chunks", "number"),
+                removed_chunks=changed("removed_chunks", "number"),
+                entries=changed("entries", "ordinal"),
+                removed_entries=changed("removed_entries", "ordinal"),
                 last_seq=last_seq(connection),
             )
 
     def chunks(self, numbers: Sequence[int]) -> list[ChunkRow]:
         """Chunks by number, ascending; numbers that are gone are left out."""
-        found: list[ChunkRow] = []
+        query = (
+            "SELECT number, entry, id, role, language, text FROM chunks "
+            "WHERE number IN ({}) ORDER BY number"
+        )
         with self._database.read() as connection:
-            for part in batches(sorted(numbers)):
-                rows = connection.execute(
-                    "SELECT number, entry, id, role, language, text FROM chunks "  # noqa: S608
-                    f"WHERE number IN ({marks(part)}) ORDER BY number",
-                    part,
-                )
-                found += [
-                    ChunkRow(
-                        number=row[0],
-                        entry=row[1],
-                        chunk_id=row[2],
-                        role=row[3],
-                        language=row[4],
-                        text=row[5],
-                    )
-                    for row in rows
-                ]
-        return found
+            return [ChunkRow(*row) for row in select_in(connection, query, numbers)]
 
-    def heads(self, ordinals: Sequence[int]) -> dict[int, Head]:
+    def heads(self, ordinals: Sequence[int]) -> dict[int, EntryHead]:
         """Heads of entries by ordinal; those that are gone are left out."""
-        found: dict[int, Head] = {}
+        query = "SELECT ordinal, body FROM entries WHERE ordinal IN ({})"
         with self._database.read() as connection:
-            for part in batches(sorted(ordinals)):
-                rows = connection.execute(
-                    f"SELECT ordinal, body FROM entries WHERE ordinal IN ({marks(part)})",  # noqa: S608
-                    part,
-                )
-                found.update((row[0], _HEAD.decode(row[1])) for row in rows)
-        return found
+            rows = select_in(connection, query, ordinals)
+            return {ordinal: _HEAD.decode(body) for ordinal, body in rows}
 
     def catalogue_rows(
         self, ordinals: Sequence[int]
@@ -286,24 +244,15 @@ class Store:
             (ordinal, id, day number), then (ordinal, facet, label), then the chunks as an array
             of shape (n, 2): number and the entry's ordinal, in number order.
         """
-        entries: list[tuple[int, str, int]] = []
-        tags: list[tuple[int, str, str]] = []
-        chunks: list[tuple[int, int]] = []
+        entries = "SELECT ordinal, id, day FROM entries WHERE ordinal IN ({}) ORDER BY ordinal"
+        tags = (
+            "SELECT entry, facet, label FROM tags WHERE entry IN ({}) ORDER BY entry, facet, value"
+        )
+        chunks = "SELECT number, entry FROM chunks WHERE entry IN ({})"
         with self._database.read() as connection:
-            for part in batches(sorted(ordinals)):
-                places = marks(part)
-                entries += connection.execute(
-                    f"SELECT ordinal, id, day FROM entries WHERE ordinal IN ({places}) "  # noqa: S608
-                    "ORDER BY ordinal",
-                    part,
-                ).fetchall()
-                tags += connection.execute(
-                    f"SELECT entry, facet, label FROM tags WHERE entry IN ({places}) "  # noqa: S608
-                    "ORDER BY entry, facet, value",
-                    part,
-                ).fetchall()
-                chunks += connection.execute(
-                    f"SELECT number, entry FROM chunks WHERE entry IN ({places}) ",  # noqa: S608
-                    part,
-                ).fetchall()
-        return entries, tags, np.array(sorted(chunks), dtype=np.int64).reshape(-1, 2)
+            numbers = sorted(select_in(connection, chunks, ordinals))
+            return (
+                list(select_in(connection, entries, ordinals)),
+                list(select_in(connection, tags, ordinals)),
+                np.array(numbers, dtype=np.int64).reshape(-1, 2),
+            )

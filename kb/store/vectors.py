@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import InputError, StoreError
-from kb.store.connect import Database
-from kb.store.statements import batches, marks
+from kb.store.database import Database
+from kb.store.statements import select_in
 
 # float16 halves the file; a unit vector's inner products move by less than 0.001
 STORED = np.dtype("<f2")
@@ -39,18 +39,16 @@ class Vectors:
         """
         if vectors.ndim != 2 or len(vectors) != len(numbers):
             raise InputError(f"{len(numbers)} chunks do not fit vectors of shape {vectors.shape}")
-        rows = vectors.astype(STORED)
-        stored = 0
         with self._database.write() as connection:
             connection.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (model,))
             key = _model(connection, model)
-            for number, row in zip(numbers, rows, strict=True):
-                stored += connection.execute(
-                    "INSERT OR REPLACE INTO vectors "
-                    "SELECT ?, number, ? FROM chunks WHERE number = ?",
-                    (key, row.tobytes(), number),
-                ).rowcount
-        return stored
+            return connection.executemany(
+                "INSERT OR REPLACE INTO vectors SELECT ?, number, ? FROM chunks WHERE number = ?",
+                [
+                    (key, row.tobytes(), number)
+                    for number, row in zip(numbers, vectors.astype(STORED), strict=True)
+                ],
+            ).rowcount
 
     def get(
         self, model: str, numbers: Sequence[int], dimension: int
@@ -63,15 +61,9 @@ class Vectors:
         Raises:
             StoreError: a vector does not have `dimension` numbers.
         """
-        rows: list[tuple[int, bytes]] = []
+        query = "SELECT chunk, vector FROM vectors WHERE model = ? AND chunk IN ({}) ORDER BY chunk"
         with self._database.read() as connection:
-            key = _model(connection, model)
-            for part in batches(sorted(numbers)):
-                rows += connection.execute(
-                    "SELECT chunk, vector FROM vectors "  # noqa: S608 - question marks only
-                    f"WHERE model = ? AND chunk IN ({marks(part)}) ORDER BY chunk",
-                    (key, *part),
-                )
+            rows = list(select_in(connection, query, numbers, _model(connection, model)))
         joined = b"".join([row[1] for row in rows])
         if len(joined) != len(rows) * dimension * STORED.itemsize:
             raise StoreError(
@@ -93,21 +85,6 @@ class Vectors:
                 (after, _model(connection, model), limit),
             )
             return [row[0] for row in rows]
-
-    def counts(self) -> dict[str, int]:
-        """Number of vectors per model, by name."""
-        with self._database.read() as connection:
-            return dict(
-                connection.execute(
-                    "SELECT name, (SELECT count(*) FROM vectors WHERE model = models.number) "
-                    "FROM models ORDER BY name"
-                )
-            )
-
-    def drop_others(self, model: str) -> None:
-        """Delete the vectors of every other model."""
-        with self._database.write() as connection:
-            connection.execute("DELETE FROM models WHERE name <> ?", (model,))
 
 
 def _model(connection: sqlite3.Connection, name: str) -> int:

@@ -20,26 +20,15 @@ import structlog
 import uvicorn
 
 from app.api import create_app
-from app.composition import open_service
-from kb.knowledge import Knowledge, read_labels
+from kb.bootstrap import open_service
+from kb.knowledge.load import Knowledge, read_labels
 from kb.service import Service
 from kb.settings import Settings
-from kb.types import (
-    AnswerCulprit,
-    AnswerMoment,
-    Bilingual,
-    Diagnosis,
-    FirstError,
-    NextStep,
-    RankState,
-)
+from kb.types.answer import AnswerCulprit, AnswerMoment, Diagnosis, NextStep
+from kb.types.incident import FirstError, RankState
+from kb.types.knowledge import Bilingual
 from tests.app.fakes import FakeService
-from tests.app.samples import (
-    CAUSES,
-    ENTRIES,
-    LOG,
-    UNDECIDED_LOG,
-)
+from tests.app.samples import CAUSES, ENTRIES, LOG, UNDECIDED_LOG
 
 MAX_BODY = 64 * 1024  # of the test servers
 
@@ -60,6 +49,8 @@ def shared_service(
     knowledge = Knowledge(
         digest="0" * 64,
         causes=CAUSES,
+        events=(),
+        frameworks=(),
         patterns=(),
         cues=(),
         facts=(),
@@ -200,7 +191,7 @@ def start(root: Path) -> Callable[..., contextlib.AbstractContextManager[Started
     @contextlib.contextmanager
     def start(home: Path, **variables: str) -> Iterator[Started]:
         with subprocess.Popen(
-            [sys.executable, "-c", "from app.cli import main; main()", "serve", "--port", "0"],
+            [sys.executable, "-c", "from app.cli.main import main; main()", "serve", "--port", "0"],
             cwd=root,
             env={"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(home), **variables},
             stderr=subprocess.PIPE,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kb.chat.types import (
     Change,
     Citation,
     Conversation,
+    IncidentOutcome,
     Option,
-    Outcome,
     Question,
     Reply,
     Statement,
     Turn,
 )
 from kb.errors import InputError, NotFoundError
-from kb.types import Language, LogReading
+from kb.types.incident import LogReading
+from kb.types.vocabulary import Language
 
 STATEMENTS = (
     Statement(
@@ -44,28 +43,20 @@ CHANGES = (Change(cause="rank-crash", title="One rank crashed", before=0.5, afte
 
 @dataclass
 class FakeChat:
-    """Says `statements` to everything; `before` is called before each, `failure` raised after.
+    """Says the same to everything, or raises `failure`; every reply offers to keep `outcome`."""
 
-    `outcome` is what every reply offers to keep.
-    """
-
-    statements: tuple[Statement, ...] = STATEMENTS
-    before: Callable[[int], None] = lambda _place: None
     failure: Exception | None = None
-    outcome: Outcome | None = None
+    outcome: IncidentOutcome | None = None
     asked: list[tuple[str, str, Language | None]] = field(default_factory=list)
     begun: list[LogReading] = field(default_factory=list)
     kept: dict[str, Conversation] = field(default_factory=dict)
-    closed: threading.Event = field(default_factory=threading.Event)
 
     def reset(self) -> None:
         """As new."""
-        self.statements, self.before, self.failure = STATEMENTS, lambda _place: None, None
-        self.outcome = None
+        self.failure = self.outcome = None
         self.asked.clear()
         self.begun.clear()
         self.kept.clear()
-        self.closed.clear()
 
     def say(
         self,
@@ -75,38 +66,16 @@ class FakeChat:
         language: Language | None = None,
         create: bool = False,
     ) -> Reply:
-        """The reply at once."""
-        *_, reply = self.stream(
-            message, conversation=conversation, language=language, create=create
-        )
-        if not isinstance(reply, Reply):
-            raise InputError("no reply")
-        return reply
-
-    def stream(
-        self,
-        message: str,
-        *,
-        conversation: str = "",
-        language: Language | None = None,
-        create: bool = False,
-    ) -> Iterator[Statement | Reply]:
-        """The statements, then the reply."""
-        try:
-            if not message.strip():
-                raise InputError("the message is empty", todo="write something")
-            if message == "refused":
-                raise InputError("the input is binary", todo="pass a text log")
-            identifier = self._open(conversation, create=create)
-            self.asked.append((message, identifier, language))
-            for place, statement in enumerate(self.statements):
-                self.before(place)
-                yield statement
-            if self.failure:
-                raise self.failure
-            yield self._reply(identifier, message, language)
-        finally:
-            self.closed.set()
+        """The reply."""
+        if not message.strip():
+            raise InputError("the message is empty", todo="write something")
+        if message == "refused":
+            raise InputError("the input is binary", todo="pass a text log")
+        identifier = self._open(conversation, create=create)
+        self.asked.append((message, identifier, language))
+        if self.failure:
+            raise self.failure
+        return self._reply(identifier, message, language)
 
     def begin(
         self,
@@ -144,7 +113,7 @@ class FakeChat:
             number=len(kept.turns) + 1,
             intent="why",
             language=language or "en",
-            statements=self.statements,
+            statements=STATEMENTS,
             question=QUESTION,
             changes=CHANGES,
             suggestions=("How sure are you?",),

@@ -6,51 +6,20 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Unpack
 
+from kb.diagnose.evidence_model import Ranking
+from kb.diagnose.verdict import Verdict
 from kb.errors import InputError, NotFoundError
-from kb.knowledge import Knowledge
+from kb.knowledge.load import Knowledge
+from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
 from kb.store import Store
-from kb.types import (
-    DIAGNOSIS_SCHEMA,
-    AnswerCheck,
-    Cause,
-    Diagnosis,
-    DiagnosisStatus,
-    Entry,
-    Filters,
-    Hit,
-    Incident,
-    Language,
-    LogReading,
-    NextStep,
-    SearchResult,
-    SettingWarning,
-    SimilarCase,
-    Unread,
-)
-from tests.app.samples import (
-    ENTRIES,
-    ERROR_MARK,
-    TIMEOUT_MARK,
-    make_incident,
-    make_ranked,
-)
-
-
-@dataclass(frozen=True)
-class FakeReader:
-    """Reads a stream, whose bytes it counts."""
-
-    service: FakeService
-
-    def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
-        """A reading of the first MiB."""
-        head = b""
-        for chunk in chunks:
-            self.service.streamed += len(chunk)
-            head = (head + chunk)[: 1 << 20]
-        return self.service.read_text(head.decode("utf-8", "replace"))
+from kb.types.answer import AnswerCheck, Diagnosis, NextStep, SettingWarning, SimilarCase
+from kb.types.entries import Entry, Filters, Hit, SearchResult
+from kb.types.incident import Incident, LogReading, Unread
+from kb.types.vocabulary import DIAGNOSIS_SCHEMA, DiagnosisStatus, Language
+from tests.app.samples import ENTRIES, ERROR_MARK, TIMEOUT_MARK, make_incident, make_ranked
 
 
 @dataclass
@@ -92,18 +61,21 @@ class FakeService:
             self._store = Store.open(self.home / "kb.sqlite3")
         return self._store
 
-    @property
-    def reader(self) -> FakeReader:
-        """What reads streams."""
-        return FakeReader(self)
-
     def read_text(self, text: str) -> LogReading:
         """A reading that holds nothing but the text."""
         if self.failure:
             raise self.failure
         if not text.strip():
             raise InputError("the input is empty", todo="paste the log", reason="empty")
-        return LogReading(incident=Incident(), events=(), description=text, excerpt="")
+        return LogReading(incident=Incident(), events=(), words=text, excerpt="")
+
+    def read_stream(self, chunks: Iterable[bytes], *, limit_s: float = math.inf) -> LogReading:
+        """A reading of the first MiB of a stream, whose bytes are counted."""
+        head = b""
+        for chunk in chunks:
+            self.streamed += len(chunk)
+            head = (head + chunk)[: 1 << 20]
+        return self.read_text(head.decode("utf-8", "replace"))
 
     def read_paths(
         self, paths: Sequence[Path], *, dumps: Sequence[Path] = (), limit_s: float = math.inf
@@ -120,29 +92,34 @@ class FakeService:
         reading = self.read_text("\n".join(texts))
         return replace(reading, incident=Incident(unread=tuple(unread)))
 
-    def diagnose_text(
-        self,
-        text: str,
-        *,
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
+    def diagnose_text(self, text: str, **options: Unpack[AnswerOptions]) -> Diagnosis:
         """A diagnosis of pasted text."""
-        return self.answer(self.read_text(text), language=language, top=top, torch=torch)
+        return self.answer(self.read_text(text), **options)
 
-    def answer(
-        self,
-        reading: LogReading,
-        *,
-        started: float | None = None,
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
+    def answer(self, reading: LogReading, **options: Unpack[AnswerOptions]) -> Diagnosis:
         """The diagnosis of a reading."""
-        self.asked.append({"language": language, "top": top, "torch": torch})
-        text = reading.description
+        verdict = self.judge(reading, torch=options.get("torch"))
+        return self.render(verdict, language=options.get("language"), top=options.get("top"))
+
+    def judge(self, reading: LogReading, *, torch: str | None = None) -> Verdict:
+        """A verdict that holds the reading alone."""
+        return Verdict(
+            reading=reading,
+            status="unknown",
+            ranking=Ranking(causes=(), unknown=1.0),
+            signals=(),
+            hits=(),
+            entries={},
+            votes={},
+            torch=torch or "",
+        )
+
+    def render(
+        self, verdict: Verdict, *, language: Language | None = None, top: int | None = None
+    ) -> Diagnosis:
+        """The diagnosis of the verdict's reading."""
+        self.asked.append({"language": language, "top": top, "torch": verdict.torch or None})
+        text = verdict.reading.words
         lines = text.splitlines()
         status: DiagnosisStatus = "no_timeout"
         if TIMEOUT_MARK in text:
@@ -197,32 +174,6 @@ class FakeService:
             took_ms=12.5,
         )
 
-    def diagnose_paths(
-        self,
-        paths: Sequence[Path],
-        *,
-        dumps: Sequence[Path] = (),
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
-        """A diagnosis of files."""
-        reading = self.read_paths(paths, dumps=dumps)
-        return self.answer(reading, language=language, top=top, torch=torch)
-
-    def diagnose_stream(
-        self,
-        chunks: Iterable[bytes],
-        *,
-        name: str = "",
-        language: Language | None = None,
-        top: int | None = None,
-        torch: str | None = None,
-    ) -> Diagnosis:
-        """A diagnosis of a stream, whose bytes are counted."""
-        reading = self.reader.read_stream(chunks)
-        return self.answer(reading, language=language, top=top, torch=torch)
-
     def search(
         self,
         query: str,
@@ -251,7 +202,7 @@ class FakeService:
                 for place, entry in enumerate(found)
             ),
             similar_enough="nothing" not in query,
-            facets={"kinds": {"case": 2, "thread": 1}},
+            facets={"kind": {"case": 2, "thread": 1}},
             took_ms=1.0,
         )
 
@@ -285,10 +236,6 @@ class FakeService:
         """A page of entries."""
         return tuple(self._passing(filters)[offset : offset + limit])
 
-    def causes(self) -> tuple[Cause, ...]:
-        """All causes."""
-        return self.knowledge.causes
-
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
     ) -> tuple[SettingWarning, ...]:
@@ -304,19 +251,10 @@ class FakeService:
             ),
         )
 
-    def health(self) -> object:
+    def health(self) -> HealthReport:
         """As `ready` says."""
-
-        @dataclass(frozen=True)
-        class Health:
-            """What the real one gives."""
-
-            ready: bool = self.ready
-            problems: tuple[str, ...] = () if self.ready else ("the index is missing",)
-            entries: int = 3
-            cases: int = 2
-
-        return Health()
+        problems = () if self.ready else ("the index is missing",)
+        return HealthReport(ready=self.ready, problems=problems, entries=3, cases=2)
 
     def version(self) -> str:
         """Changes with all that an answer depends on."""

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kb.types import (
+from kb.types.answer import (
     AnswerCheck,
     AnswerCulprit,
     AnswerFix,
     AnswerIncident,
     AnswerMoment,
-    Bilingual,
-    Cause,
-    CauseClaim,
-    Entry,
     Evidence,
-    Fact,
-    FirstError,
-    Fix,
-    Language,
     RankedCause,
-    RankState,
-    Section,
-    Source,
-    Tags,
-    Wave,
 )
+from kb.types.entries import CauseClaim, Entry, Section, Source, Tags
+from kb.types.incident import Fact, FirstError, RankState, Wave
+from kb.types.knowledge import Bilingual, Cause, Fix
+from kb.types.vocabulary import Language
 
 TIMEOUT_MARK = "Watchdog caught collective operation timeout"
 ERROR_MARK = "OutOfMemoryError"

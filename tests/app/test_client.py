@@ -16,14 +16,14 @@ import httpx
 import msgspec
 import pytest
 
-from app.api.access import add_key, keys_path
+from app.api.auth import add_key, keys_path
 from app.client import ApiError, Client
-from app.composition import open_service
-from app.contribute import Feedback, Resolution
+from app.inputs.contributions import Feedback, Resolution
+from kb.bootstrap import open_service
 from kb.chat.types import Statement
 from kb.errors import InputError, KBError, NotFoundError
 from kb.settings import Settings
-from kb.types import Filters
+from kb.types.entries import Filters
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -115,8 +115,8 @@ def test_a_kept_answer_has_an_id_and_a_page(api: Client) -> None:
     """What is kept is read again by its id."""
     answer = api.keep(LOG, language="en")
     assert answer.page == f"https://kb.example.org/?d={answer.id}"
-    assert api.kept(answer.id, language="en").causes == answer.diagnosis.causes
-    assert api.kept(answer.id, language="zh").language == "zh"
+    assert api.saved(answer.id, language="en").causes == answer.diagnosis.causes
+    assert api.saved(answer.id, language="zh").language == "zh"
 
 
 def test_reading_gives_the_values_of_the_service(api: Client, real: Service) -> None:
@@ -128,6 +128,8 @@ def test_reading_gives_the_values_of_the_service(api: Client, real: Service) -> 
     listed = [entry.id for entry in api.cases(Filters(backends=("nccl",)))]
     assert listed == [entry.id for entry in real.entries(filters=wanted, limit=1000)]
     assert len(listed) > 100
+    ascend = [entry.id for entry in api.cases(Filters(hardware=("Ascend 910B",)))]
+    assert ascend == real.store.ids(Filters(kinds=("case",), hardware=("ascend",))) != []
     but_one = [entry.id for entry in api.entries(Filters(exclude_ids=(listed[0],)))]
     assert listed[0] not in but_one
     assert listed[1] in but_one

@@ -9,15 +9,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 
-from app import cli
-from app.commands.common import State
+from app.cli import main as cli
+from app.cli.common import State
+from app.slack.files import readable
+from app.slack.requests import SlackFile
+from app.slack.service_calls import READ_S
+from kb.chat.chat import Chat
 from kb.settings import Settings
-from tests.app.inputs import INPUTS, WATCHDOG
+from kb.types.incident import LogReading
+from kb.types.vocabulary import Language
+from tests.app.face_inputs import FILE_SETS, INPUTS, WATCHDOG
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -43,11 +50,32 @@ def command_line(
     return code, capfd.readouterr().out
 
 
+class _StaysOpen:
+    """The real service as commands have it, opened once: of each its own takes seconds."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    def close(self) -> None:
+        """The fixture closes it."""
+
+
+def diagnose_command(
+    service: Service, words: list[str], capfd: pytest.CaptureFixture[str]
+) -> tuple[int, Any]:
+    """Exit code and answer of `timeout-kb diagnose`."""
+    state = State(open_service=lambda *_, **__: _StaysOpen(service))  # type: ignore[arg-type,return-value]
+    code = cli.run(["diagnose", *words, "--format", "json"], state=state)
+    return code, json.loads(capfd.readouterr().out)
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_face_names_the_same_causes_in_the_same_order(
     real: Service,
     api: httpx.Client,
-    real_settings: Settings,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     name: str,
@@ -57,9 +85,9 @@ def test_every_face_names_the_same_causes_in_the_same_order(
     path = tmp_path / "job.log"
     path.write_text(text, encoding="utf-8")
     diagnosis = real.diagnose_text(text)
-    code, out = command_line(real_settings, ["diagnose", str(path), "--format", "json"], capfd)
+    code, of_command = diagnose_command(real, [str(path)], capfd)
     answers = [
-        json.loads(out),
+        of_command,
         api.post("/v1/diagnose", json={"text": text}).json(),
         api.put("/v1/diagnose", content=text.encode()).json(),
         api.post("/v1/diagnose", files=[("file", ("job.log", text.encode()))]).json(),
@@ -81,6 +109,85 @@ def test_every_face_names_the_same_causes_in_the_same_order(
         causes = [(cause["id"], cause["probability"]) for cause in answer["causes"]]
         assert (answer["status"], answer["language"], causes) == expected
     assert code == (0 if diagnosis.status == "diagnosed" else 3)
+
+
+def put_into(folder: Path, contents: dict[str, bytes]) -> list[Path]:
+    """The files, written into a folder of their own."""
+    folder.mkdir()
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in contents]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", FILE_SETS)
+def test_every_face_reads_the_same_files_alike(
+    real: Service,
+    api: httpx.Client,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    language: Language,
+) -> None:
+    """Logs with evidence beside them, in any order: the same causes, probabilities and ranks."""
+    rows = FILE_SETS[name]
+    paths = put_into(tmp_path / "logs", rows.files)
+    dumps = put_into(tmp_path / "dumps", rows.dumps)
+    options = [word for path in dumps for word in ("--dump", str(path))]
+    options += ["--lang", language]
+    parts = [("file", (path.name, path.read_bytes())) for path in paths]
+    parts += [("dump", (path.name, path.read_bytes())) for path in dumps]
+    _, of_command = diagnose_command(real, [*map(str, paths), *options], capfd)
+    answers = [
+        msgspec.to_builtins(real.answer(real.read_paths(paths, dumps=dumps), language=language)),
+        of_command,
+        api.post(f"/v1/diagnose?lang={language}", files=parts).json(),
+    ]
+    if rows.logs == 1:  # of several logs the first is the one that may begin with words
+        backwards = real.answer(real.read_paths(paths[::-1], dumps=dumps), language=language)
+        answers.append(msgspec.to_builtins(backwards))
+    if not dumps:
+        talk = Chat(real)
+        reply = talk.begin(read_in_slack(real, paths), language=language)
+        answers.append(msgspec.to_builtins(reply.diagnosis))
+        answers.append(diagnose_command(real, [str(tmp_path / "logs"), *options], capfd)[1])
+    if len(paths) == 1 and not dumps:
+        body = paths[0].read_bytes()
+        answers.append(api.put(f"/v1/diagnose?lang={language}", content=body).json())
+    views = [verdict_of(answer) for answer in answers]
+    assert views == [views[0]] * len(views)
+
+
+def read_in_slack(service: Service, paths: list[Path]) -> LogReading:
+    """What the bot reads of files attached to a message."""
+    files = [SlackFile(id=path.name, name=path.name) for path in paths]
+    logs, others = readable(files)
+    assert [file.name for file in logs] == [path.name for path in paths], others
+    return service.read_paths(paths, limit_s=READ_S)
+
+
+def verdict_of(answer: dict[str, Any]) -> object:
+    """What must be the same: status, causes with probabilities, ranks and who is at fault."""
+    incident = answer["incident"]
+    return (
+        answer["status"],
+        [(cause["id"], cause["probability"]) for cause in answer["causes"]],
+        [(rank["rank"], rank["state"]) for rank in incident["ranks"]],
+        [culprit["rank"] for culprit in incident["culprit_ranks"]],
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["log-and-kernel", "kernel-packed", "kernel-as-dump", "kernel-alone", "chinese"]
+)
+def test_a_kernel_log_is_read_as_one(real: Service, tmp_path: Path, name: str) -> None:
+    """A card that fell off the bus decides; it is no line of the job, however it came."""
+    rows = FILE_SETS[name]
+    paths = put_into(tmp_path / "logs", rows.files)
+    answer = real.answer(real.read_paths(paths, dumps=put_into(tmp_path / "dumps", rows.dumps)))
+    assert answer.causes[0].id == "gpu-hardware"
+    sources = [item.source for item in answer.causes[0].evidence]
+    assert sources[0] == "fact:xid_hardware_fatal"
 
 
 @pytest.mark.parametrize(("language", "label"), [("en", "Not read"), ("zh", "未能读取")])
@@ -307,8 +414,8 @@ def test_diagnosing_loads_nothing_heavy(real: Service, real_settings: Settings, 
         "rich.console",
     ]
     code = (
-        "import sys; from pathlib import Path; from app import cli;"
-        "from app.commands.common import State; from kb.settings import Settings;"
+        "import sys; from pathlib import Path; from app.cli import main as cli;"
+        "from app.cli.common import State; from kb.settings import Settings;"
         f"state = State(settings_source=lambda: Settings(home=Path({str(real_settings.home)!r})));"
         "cli.run(['diagnose', '-'], state=state);"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"

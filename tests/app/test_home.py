@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from app.api.access import add_key, keys_path
-from app.commands.common import State
-from kb.knowledge import load_knowledge
+from app.api.auth import add_key, keys_path
+from app.cli.common import State
+from kb.knowledge.load import load_knowledge
 from kb.settings import Settings, shipped_data
 from kb.store import Store
 
@@ -25,7 +25,7 @@ def _store(settings: Settings) -> None:
 
 
 def _failure(settings: Settings) -> None:
-    told = State(settings_source=lambda: settings).unexpected(ValueError("odd"))
+    told = State(settings_source=lambda: settings).unexpected_error_line(ValueError("odd"))
     assert str(settings.home / "logs") in told
 
 

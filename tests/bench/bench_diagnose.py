@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kb.bootstrap import open_service
-from kb.diagnose.engine import query_text
+from kb.diagnose.verdict import query_text
 from kb.settings import Settings
 
 RUNS = 200
@@ -74,7 +74,7 @@ def main() -> int:
         stages = {
             "read the log": lambda: service.reader.read_text(LOG),
             "search alone (baseline)": lambda: service.searcher.search(query_text(reading)),
-            "weigh the evidence": lambda: service.engine.judge(reading, found, entries),
+            "weigh the evidence": lambda: service.engine.judge(reading, found.hits, entries),
             "whole diagnosis": lambda: service.diagnose_text(LOG),
         }
         for name, call in stages.items():

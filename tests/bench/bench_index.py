@@ -21,13 +21,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.cases import load_case
 from kb.embed.static import StaticEmbedder
-from kb.index import DenseIndex, SearchIndex, Term, dense
-from kb.search import Searcher
+from kb.index.base import Term
+from kb.index.faiss_index import FaissIndex
+from kb.index.live import SearchIndex
+from kb.index.snapshot import fingerprint
+from kb.index.vector_index import VectorIndex
+from kb.knowledge.cases import load_case
+from kb.search.searcher import Searcher
 from kb.store import Store
-from kb.text import Tokenizer
-from kb.types import Bilingual, CauseClaim, Chunk, Entry, Filters, Tags
+from kb.text.tokenizer import Tokenizer
+from kb.types.entries import CauseClaim, Chunk, Entry, Filters, Tags
+from kb.types.knowledge import Bilingual
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_PER_CHUNK = 4  # about 300 characters, as the chunks of the cases
@@ -134,19 +139,11 @@ def bench_search(home: Path, count: int, chunks: int, queries: int) -> None:
     store = Store.open(home / "kb.sqlite3")
     took = timed(lambda: fill(store, count, chunks, lines))
     say(f"store {count} entries of {chunks} chunks", str(took))
-    embedded = [Took(time.perf_counter(), time.process_time())]
-
-    def progress(stage: str, _done: int, _total: int) -> None:
-        if stage == "embed":
-            embedded.append(Took(time.perf_counter(), time.process_time()))
-
     made: list[SearchIndex] = []
-    whole = timed(lambda: made.append(open_index(home, store, embedder, tokenizer, progress)))
-    index, first, last = made[0], embedded[0], embedded[-1]
-    say("embed", str(Took(last.wall_s - first.wall_s, last.cpu_s - first.cpu_s)))
-    rest = Took(
-        whole.wall_s - (last.wall_s - first.wall_s), whole.cpu_s - (last.cpu_s - first.cpu_s)
-    )
+    whole = timed(lambda: made.append(open_index(home, store, embedder, tokenizer)))
+    index = made[0]
+    rest = timed(index.rebuild)
+    say("embed", str(Took(whole.wall_s - rest.wall_s, whole.cpu_s - rest.cpu_s)))
     say("build from stored vectors", str(rest))
     again = [sys.executable, "-m", "tests.bench.bench_index", "--reopen", str(home)]
     printed = subprocess.run(again, check=True, capture_output=True, text=True).stdout.split()
@@ -169,17 +166,17 @@ def open_index(
     store: Store,
     embedder: StaticEmbedder,
     tokenizer: Tokenizer,
-    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> SearchIndex:
     """The index below `home`, built if there is none."""
-    return SearchIndex.open(
+    index = SearchIndex(
         home / "index",
         store=store,
         embedder=embedder,
         tokenizer=tokenizer,
-        lexicon=home / "lexicon",
-        progress=progress,
+        tokens=fingerprint(tokenizer, home / "lexicon"),
     )
+    index.catch_up()
+    return index
 
 
 def reopen(home: Path) -> None:
@@ -242,7 +239,7 @@ def measure_queries(
 
 
 def recall(
-    index: DenseIndex,
+    index: VectorIndex,
     numbers: NDArray[np.int64],
     vectors: NDArray[np.float32],
     rows: NDArray[np.float32],
@@ -277,17 +274,17 @@ def bench_vectors(count: int, queries: int) -> None:
         for start in range(0, count, 20_000):
             yield numbers[start : start + 20_000], vectors[start : start + 20_000]
 
-    made: list[dense.FaissIndex] = []
+    made: list[FaissIndex] = []
 
     def build() -> None:
-        made.append(dense.build(batches, size=count, dimension=embedder.dimension))
+        made.append(FaissIndex.build(batches, size=count, dimension=embedder.dimension))
 
     say(f"build of {count} vectors", str(timed(build)))
     index = made[0]
     with tempfile.TemporaryDirectory() as folder:
         index.save(Path(folder), "base.faiss")
         size = (Path(folder) / "base.faiss").stat().st_size
-        say("open", str(timed(lambda: dense.load(Path(folder), "base.faiss"))))
+        say("open", str(timed(lambda: FaissIndex.load(Path(folder), "base.faiss"))))
     say("kind, bytes per vector", f"{index.kind}, {size / count:.0f}")
     rows = noisy(centres, generator)[:queries]
     index.search(rows[0], 10)

@@ -21,11 +21,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from kb.knowledge import read_yaml
+from kb.knowledge.load import load_knowledge
 from kb.logs import LogReader
-from kb.logs.scan import regex_flags
+from kb.logs.event_log import EventVocabulary
+from kb.logs.scan.scanner import regex_flags
 from kb.settings import shipped_data
-from kb.types import Pattern
+from kb.types.knowledge import Pattern
 from tests.bench.make_log import write_log
 
 STORM_MB = 100
@@ -34,9 +35,9 @@ _CHILD = """
 import json, re, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.bench.bench_scan import load_patterns
+from tests.bench.bench_scan import vocabulary
 from kb.logs import LogReader
-reader = LogReader(load_patterns(), cache=Path(sys.argv[2]))
+reader = LogReader(vocabulary(), cache=Path(sys.argv[2]))
 runs = []
 for _ in range(int(sys.argv[4])):
     wall, cpu = time.perf_counter(), time.process_time()
@@ -52,9 +53,9 @@ print(json.dumps({
 """
 
 
-def load_patterns() -> tuple[Pattern, ...]:
-    """The shipped patterns."""
-    return read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
+def vocabulary() -> EventVocabulary:
+    """The shipped patterns and kinds of events."""
+    return EventVocabulary.of(load_knowledge(shipped_data()))
 
 
 def say(name: str, size: float, wall: float, note: str = "") -> None:
@@ -110,13 +111,13 @@ def drain(lines: list[str]) -> None:
 
 def main(megabytes: int, repeats: int) -> None:
     """Print the table."""
-    patterns = load_patterns()
+    patterns = vocabulary().patterns
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         mixed, storm, rules = home / "mixed.log", home / "storm.log", home / "rules.txt"
         write_log(mixed, megabytes << 20)
         write_log(storm, STORM_MB << 20, "storm")
-        LogReader(patterns, cache=home)
+        LogReader(vocabulary(), cache=home)
         rules.write_text("\n".join(p.regex for p in patterns if p.kind != "noise") + "\n")
         command("cat (warms the cache)", ["cat"], mixed)
         command("cat", ["cat"], mixed)

@@ -1,10 +1,10 @@
 """Two hundred questions in ten seconds for the Slack bot, its connection cut five times meanwhile.
 
 Run: ``python -m tests.bench.bench_slack``. The bot is the real process, Slack the fake of
-tests/slack over real HTTP and WebSockets on this machine. Every question is a mention with a log
-of its own, so Slack sends two events for each. Acknowledgements are timed twice: from the moment
-an envelope went out on a connection (what Slack's three seconds are about), and from the moment
-the event came to be, waiting for a connection included.
+tests/app/slack/fake over real HTTP and WebSockets on this machine. Every question is a mention
+with a log of its own, so Slack sends two events for each. Acknowledgements are timed twice: from
+the moment an envelope went out on a connection (what Slack's three seconds are about), and from
+the moment the event came to be, waiting for a connection included.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from pathlib import Path
 
 from kb.bootstrap import open_service
 from kb.settings import Settings, shipped_data
+from tests.app.slack.fake.fake_slack import FakeSlack
+from tests.app.slack.fake.installation import DONE, BotProcess
+from tests.app.slack.fake.manifest import read_manifest
+from tests.app.slack.fake.workspace import Channel, Message
 from tests.bench.bench_diagnose import percentile
 from tests.bench.short_logs import short_logs
-from tests.slack.bot import Bot
-from tests.slack.fake_slack import FakeSlack
-from tests.slack.manifest import read_manifest
-from tests.slack.office import DONE
-from tests.slack.workspace import Channel, Message
 
 QUESTIONS = 200
 SECONDS = 10.0
@@ -100,7 +99,7 @@ def main() -> int:
         slack.start()
         team = slack.workspace("bench")
         channels = [team.add_channel(f"channel-{number}") for number in range(CHANNELS)]
-        bot = Bot(slack, home, log_level="warning").start()
+        bot = BotProcess(slack, home, log_level="warning").start()
         try:
             asked, cuts = ask(slack, channels)
             held = report(slack, asked, wait(asked)) and cuts == CUTS

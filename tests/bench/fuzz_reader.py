@@ -15,10 +15,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from kb.errors import KBError
-from kb.knowledge import read_yaml
+from kb.knowledge.load import load_knowledge
 from kb.logs import LogReader
+from kb.logs.event_log import EventVocabulary
 from kb.settings import shipped_data
-from kb.types import Pattern
+from kb.types.knowledge import Pattern
 from tests.kb.logs.mutate import mutate
 
 SLOW_FACTOR = 10.0  # against the mean of inputs of that size
@@ -39,8 +40,9 @@ def hang(_number: int, _frame: object) -> None:
 
 def main(count: int, seed: int) -> int:
     """Run `count` inputs; 0 when all passed."""
-    patterns = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
-    reader = LogReader(patterns, cache=None)
+    knowledge = load_knowledge(shipped_data())
+    patterns = knowledge.patterns
+    reader = LogReader(EventVocabulary.of(knowledge), cache=None)
     signal.signal(signal.SIGALRM, hang)
     rng = random.Random(seed)
     pool = seeds(patterns, rng)
@@ -50,7 +52,7 @@ def main(count: int, seed: int) -> int:
         start = time.process_time()
         signal.alarm(HANG_S)
         try:
-            reader.read_bytes(data)
+            reader.read_stream([data])
         except KBError:
             refused += 1
         except Exception as error:  # noqa: BLE001 - the fuzzer reports whatever escapes

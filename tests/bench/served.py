@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _TICKS = os.sysconf("SC_CLK_TCK")
-_SERVE = [sys.executable, "-c", "from app.cli import main; main()", "serve", "--port", "0"]
+_SERVE = [sys.executable, "-c", "from app.cli.main import main; main()", "serve", "--port", "0"]
 _EMPTY = [sys.executable, "-m", "tests.bench.empty_api"]
 
 

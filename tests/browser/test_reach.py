@@ -9,13 +9,13 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.visits import DESKTOP, PHONE, Visit
+from tests.browser.visits import DESKTOP, PHONE, QUIET_MS, STILL, Visit
 
 pytestmark = pytest.mark.browser
 
 LEAST_CONTRAST = 4.5  # of text on its ground, WCAG 2.2 AA
 MOST_TABS = 80  # from one thing to the next; a long answer has many links
-FEEDBACK = ".st-key-feedback_said"
+FEEDBACK = ".st-key-feedback_verdict"
 DARK_GROUND, LIGHT_GROUND = "rgb(16, 20, 24)", "rgb(255, 255, 255)"
 PAGES = {  # path in the navigation: what stands once the page does
     "diagnose": (0, ".tk-verdict"),
@@ -23,7 +23,7 @@ PAGES = {  # path in the navigation: what stands once the page does
     "search": (2, "article"),
     "cases": (3, "article"),
     "causes": (4, "article"),
-    "quality": (5, "canvas, .stVegaLiteChart svg"),
+    "quality": (5, ".tk-table .tk-bar"),
 }
 PLACEHOLDER_FITS = """field => {
   const style = getComputedStyle(field), pen = document.createElement("canvas").getContext("2d");
@@ -53,6 +53,7 @@ def look(here: Visit, *, phone: bool, dark: bool) -> None:
         "document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity)"
         ".forEach(one => one.finish())"
     )
+    here.page.wait_for_function(STILL, arg=QUIET_MS)  # charts are painted anew
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-START = "from app.cli import main; main()"
+START = "from app.cli.main import main; main()"
 START_S = 120
 STOP_S = 30
 POLL_S = 0.1  # between two looks at what the servers say

@@ -9,7 +9,6 @@ import pytest
 
 from ingest import Ingestor
 from ingest.wordlists import WordLists, load_word_lists
-from kb.logs.redact import redact
 from kb.settings import shipped_data
 from tests.ingest.fakes import MemorySink, WatchdogReader
 
@@ -29,7 +28,7 @@ def sink() -> MemorySink:
 @pytest.fixture
 def ingestor(sink: MemorySink, data_dir: Path) -> Ingestor:
     """An ingestor into `sink`."""
-    return Ingestor(sink, WatchdogReader(), redact, data=data_dir, stored=sink.iter_entries)
+    return Ingestor(sink, WatchdogReader(), data=data_dir, stored=sink.iter_entries)
 
 
 @pytest.fixture

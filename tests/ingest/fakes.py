@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from kb.errors import InputError, StoreError
-from kb.types import Entry, Event, Incident, LogReading
+from kb.types.entries import Entry
+from kb.types.incident import Event, Incident, LogReading
 
 WATCHDOG = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*Timeout\(ms\)=(\d+)")
 
@@ -59,7 +60,7 @@ class WatchdogReader:
         if events:
             incident = Incident(backend="nccl", op=events[0].fields["op"], has_timeout=True)
         excerpt = "\n".join(event.text for event in events)
-        return LogReading(incident=incident, events=events, description="", excerpt=excerpt)
+        return LogReading(incident=incident, events=events, excerpt=excerpt)
 
     def read_paths(self, paths: Sequence[Path]) -> LogReading:
         """Read files, gzip too."""

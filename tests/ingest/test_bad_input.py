@@ -9,13 +9,17 @@ import shutil
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ingest import Ingestor
-from ingest.reading import MAX_PAGE_BYTES
-from ingest.threads import MAX_RECORD_BYTES
+from ingest.files import MAX_PAGE_BYTES
+from ingest.formats import FORMATS
+from ingest.formats.threads import MAX_RECORD_BYTES
+from ingest.types import ImportTools
+from kb.types.entries import Entry
 from tests.ingest.fakes import MemorySink
 from tests.ingest.pages import SITES, ZH, text_page
 
@@ -42,6 +46,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("quiet.log", b"step 1\nstep 2\n", "tells of no timeout and no error"),
     ("case.md", b"---\nid: case\nproject: x\ncause: y\n---\n# zh\n", "missing required field"),
     ("front.md", b"---\ntitle: [\n---\nText of a write-up\n", "the front matter is not YAML"),
+    ("month.md", b"---\ndate: 2024-13-40\n---\nText of a write-up\n", "not YAML: month must be"),
 ]
 
 
@@ -109,6 +114,22 @@ def test_lone_surrogates_are_replaced(write: Write, ingestor: Ingestor, sink: Me
         assert b"\\ud800" not in whole
     (found,) = [entry for entry in sink.iter_entries() if entry.kind == "thread"]
     assert "\U0001f600 \ufffd." in found.chunks[0].text
+
+
+@pytest.mark.parametrize("name", ["thread.json", "page.html", "page.txt"])
+def test_a_file_of_one_long_line_is_read_whole(
+    name: str, write: Write, ingestor: Ingestor, sink: MemorySink
+) -> None:
+    """Saved threads and minified pages have one line; only a paragraph is cut."""
+    filler = "We saw that all ranks wait in ALLREDUCE. " * 2000
+    texts = {
+        "thread.json": json.dumps({"title": "hang", "body": f"{filler}\n\n## Fix\nset a seed"}),
+        "page.html": f"<html><h1>Hang</h1><p>{filler}</p><h2>Fix</h2><p>set a seed</p></html>",
+        "page.txt": f"Hang\n\n{filler}\n\nFix\n\nset a seed\n",
+    }
+    assert ingestor.ingest_paths([write(name, texts[name])]).refused == ()
+    (entry,) = sink.iter_entries()
+    assert "set a seed" in entry.chunks[-1].text
 
 
 def test_broken_lines_of_a_thread_file(write: Write, ingestor: Ingestor, sink: MemorySink) -> None:
@@ -195,10 +216,11 @@ def test_a_fault_of_the_program_does_not_end_the_run(
 ) -> None:
     """An unexpected error on one document is reported as one, the next document goes in."""
 
-    def fail(path: Path) -> None:
+    def fail(path: Path, _tools: ImportTools) -> Iterator[Entry]:
         raise ZeroDivisionError(path.name)
 
-    monkeypatch.setattr("ingest.pipeline.load_case", fail)
+    broken = replace(FORMATS["case"], read=fail)
+    monkeypatch.setitem(FORMATS, "case", broken)
     case = write("case.md", "---\nid: case\nproject: x\ncause: y\n---\n")
     report = ingestor.ingest_paths([case, write("page.txt", PAGE)])
     assert report.refused[0].reason == "could not be imported: ZeroDivisionError: case.md"

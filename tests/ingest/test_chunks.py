@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.chunks import MAX_CHUNK, chunks_of, split_text
-from kb.types import Section
+from kb.types.entries import Section
 
 LINE = st.text(alphabet="ab 。.!\n超时`", max_size=300)
 

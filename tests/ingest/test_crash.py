@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kb.store import Store
-from kb.types import Entry
+from kb.types.entries import Entry
 
 RECORDS = 16  # threads a file
 FILES = 12  # 192 threads make three groups
@@ -23,7 +23,6 @@ import sys
 from pathlib import Path
 
 from ingest import Ingestor
-from kb.logs.redact import redact
 from kb.settings import shipped_data
 from kb.store import Store
 from tests.ingest.fakes import WatchdogReader
@@ -37,20 +36,13 @@ class Sink:
         return self.store.upsert(entries)
 
 
-class Lines:
-    def start(self, total):
-        print("start", flush=True)
-
-    def advance(self, name, outcome):
-        print(name, flush=True)
-
-    def finish(self):
-        print("finish", flush=True)
+def line(done, total, name):
+    print(name, flush=True)
 
 
 store = Store.open(Path(sys.argv[1]))
-ingestor = Ingestor(Sink(store), WatchdogReader(), redact, data=shipped_data())
-ingestor.ingest_paths([Path(sys.argv[2])], progress=Lines())
+ingestor = Ingestor(Sink(store), WatchdogReader(), data=shipped_data())
+ingestor.ingest_paths([Path(sys.argv[2])], on_progress=line)
 store.close()
 """
 

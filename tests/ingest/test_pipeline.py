@@ -11,7 +11,6 @@ import pytest
 
 from ingest import Ingestor
 from ingest.pipeline import GROUP
-from ingest.types import Outcome
 from kb.errors import StoreError
 from tests.ingest.fakes import MemorySink
 from tests.ingest.pages import ARTICLES, EN, SITES, ZH, text_page
@@ -103,49 +102,29 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_committed(
     assert (report.added, report.unchanged) == (131, 70)
 
 
-class Interrupting:
-    """Progress that is interrupted by the person after some sources."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-        self.calls: list[str] = []
-
-    def start(self, total: int) -> None:
-        """Note it."""
-        self.calls.append(f"start {total}")
-
-    def advance(self, name: str, outcome: Outcome) -> None:
-        """Raise what Ctrl-C raises."""
-        self.calls.append(f"{outcome} {name}")
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-    def finish(self) -> None:
-        """Note it."""
-        self.calls.append("finish")
-
-
 def test_interruption_leaves_whole_groups(
     write: Write, ingestor: Ingestor, sink: MemorySink
 ) -> None:
-    """Ctrl-C takes the progress away and leaves the groups committed so far, whole."""
+    """Ctrl-C leaves the groups committed so far, whole."""
     for number in range(20):
         write(f"t/{number:02}.jsonl", "".join(thread(10 * number + i) for i in range(10)))
-    progress = Interrupting(after=12)
+
+    def interrupted(done: int, total: int, _name: str) -> None:
+        assert total == 21
+        if done == 12:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        ingestor.ingest_paths([write("t/z.txt", PAGE).parent], progress=progress)
-    assert progress.calls[0] == "start 21"
-    assert progress.calls[-1] == "finish"
+        ingestor.ingest_paths([write("t/z.txt", PAGE).parent], on_progress=interrupted)
     assert len(sink.entries) == 70
 
 
 def test_progress_names_each_source_once(write: Write, ingestor: Ingestor) -> None:
-    """Every source is told with what became of it."""
+    """Every file is counted, the refused ones too; first none is done."""
     paths = [write("a.txt", PAGE), write("b.txt", PAGE), write("c.log", "step 1\n")]
-    progress = Interrupting(after=0)
-    ingestor.ingest_paths(paths, progress=progress)
-    assert progress.calls == ["start 3", "stored a.txt", "known b.txt", "refused c.log", "finish"]
+    calls: list[tuple[int, int, str]] = []
+    ingestor.ingest_paths(paths, on_progress=lambda *call: calls.append(call))
+    assert calls == [(0, 3, ""), (1, 3, "a.txt"), (2, 3, "b.txt"), (3, 3, "c.log")]
 
 
 SECRETS = ("hf_abcdefghijklmnopqrstuvwxyz123456", "jane.roe@example.com", "hunter2secret")

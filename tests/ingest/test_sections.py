@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.sections import items_of, role_of, split_parts
-from ingest.types import Item
+from ingest.sections import items_of, role_of, split_sections
+from ingest.types import ListItem
 from ingest.wordlists import WordLists
 
 TITLES = [
@@ -62,12 +62,12 @@ def test_role_of_a_line(line: str, role: str, words: WordLists) -> None:
 def test_parts_follow_headings(words: WordLists) -> None:
     """Text before the first heading has the default role; code with # in it opens no part."""
     lines = ["intro", "## Root cause", "why", "```", "# comment", "```", "## Fix", "do", "## Odd"]
-    parts = split_parts([*lines, "end"], words=words, default="symptoms")
-    assert [(part.role, part.title, part.lines) for part in parts] == [
-        ("symptoms", "", ("intro",)),
-        ("causes", "Root cause", ("why", "```", "# comment", "```")),
-        ("fixes", "Fix", ("do",)),
-        ("other", "Odd", ("end",)),
+    sections = split_sections([*lines, "end"], words=words, default="symptoms")
+    assert [(section.role, section.title, section.text) for section in sections] == [
+        ("symptoms", "", "intro"),
+        ("causes", "Root cause", "why\n```\n# comment\n```"),
+        ("fixes", "Fix", "do"),
+        ("other", "Odd", "end"),
     ]
 
 
@@ -75,12 +75,12 @@ def test_sub_headings_of_a_fix_are_its_points(words: WordLists) -> None:
     """Deeper headings under a fix stay in it and become one point each."""
     lines = ["## Solution", "### 1. Set the seed", "In the split.", "```", "seed(1)", "```"]
     lines += ["### 2. Check the environment", "- see nvcc"]
-    (part,) = split_parts(lines, words=words, default="other")
-    assert items_of(part.lines) == (
+    (section,) = split_sections(lines, words=words, default="other")
+    assert items_of(section.text) == (
         "",
         (
-            Item(title="Set the seed", text="In the split.", code=("seed(1)",)),
-            Item(title="Check the environment", steps=("see nvcc",)),
+            ListItem(title="Set the seed", text="In the split.", code=("seed(1)",)),
+            ListItem(title="Check the environment", steps=("see nvcc",)),
         ),
     )
 
@@ -88,21 +88,21 @@ def test_sub_headings_of_a_fix_are_its_points(words: WordLists) -> None:
 def test_numbers_go_before_bullets() -> None:
     """Where points are numbered, bullets below a number are its steps, whatever their indent."""
     lines = ["Do this:", "1. **One**: first", "- a", "  - b", "2) Two", "text", "- c"]
-    assert items_of(lines) == (
+    assert items_of("\n".join(lines)) == (
         "Do this:",
         (
-            Item(title="One", text="first", steps=("a", "b")),
-            Item(title="Two", text="text", steps=("c",)),
+            ListItem(title="One", text="first", steps=("a", "b")),
+            ListItem(title="Two", text="text", steps=("c",)),
         ),
     )
 
 
 def test_an_address_has_no_title_before_its_colon() -> None:
     """The colon of a URL or of a qualified name does not end a title."""
-    _, items = items_of(["- see https://example.org/a", "- call torch::cuda::set(0)"])
+    _, items = items_of("- see https://example.org/a\n- call torch::cuda::set(0)")
     assert [item.text for item in items] == ["", ""]
 
 
 def test_prose_has_no_points() -> None:
     """A part without points is all introduction."""
-    assert items_of(["One sentence.", "Another."]) == ("One sentence.\nAnother.", ())
+    assert items_of("One sentence.\nAnother.") == ("One sentence.\nAnother.", ())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest import Ingestor
-from kb.types import Entry
+from kb.types.entries import Entry
 from tests.ingest.fakes import MemorySink
 
 pytestmark = pytest.mark.shared

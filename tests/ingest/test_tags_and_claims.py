@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.claims import causes_anywhere, causes_in
-from ingest.tags import project_of, stage_of, tags_of, versions_of
+from ingest.tags import causes_anywhere, causes_in, project_of, stage_of, tags_of, versions_of
 from ingest.wordlists import WordLists
-from kb.types import Incident
+from kb.types.incident import Incident
 
 CAUSES = [
     ("一个 rank 先崩溃,其余的都在等", "rank-crash"),

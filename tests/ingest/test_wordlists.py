@@ -10,10 +10,11 @@ import pytest
 
 from ingest.sections import role_of
 from ingest.wordlists import WordLists, load_word_lists
-from kb.cases import SECTION_ROLES
 from kb.errors import DataError
-from kb.knowledge import read_yaml
-from kb.types import UNKNOWN, Cause, Stage
+from kb.knowledge.cases import SECTION_ROLES
+from kb.knowledge.load import read_yaml
+from kb.types.knowledge import Cause
+from kb.types.vocabulary import UNKNOWN, Stage
 
 
 def test_every_cause_has_cues(words: WordLists, data_dir: Path) -> None:
@@ -34,16 +35,24 @@ def test_section_titles_of_cases_are_known(words: WordLists) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
-        ("cause_cues.yaml", "- {cause: x, strong: ['(']}", "cause_cues.yaml: missing )"),
-        ("sections.yaml", "- {role: 5, words: []}", "sections.yaml: Expected `str`"),
-        ("signs.yaml", "[", "signs.yaml is not YAML"),
+        (
+            "cause_cues.yaml",
+            "- {cause: x, strong: ['(']}",
+            "cause_cues.yaml line 1: [0].strong: missing )",
+        ),
+        (
+            "sections.yaml",
+            "- {role: 5, words: []}",
+            "sections.yaml line 1: [0].role: Expected `str`",
+        ),
+        ("signs.yaml", "[", "signs.yaml line 2 is not YAML"),
         ("furniture.yaml", None, "furniture.yaml: No such file"),
     ],
 )
 def test_damaged_word_list_is_named(
-    name: str, text: str | None, said: str, data_dir: Path, tmp_path: Path
+    name: str, text: str | None, message: str, data_dir: Path, tmp_path: Path
 ) -> None:
     """A wrong expression, type, syntax or a missing file is refused with the file's name."""
     shutil.copytree(data_dir / "ingest", tmp_path / "ingest")
@@ -53,4 +62,4 @@ def test_damaged_word_list_is_named(
         path.write_text(text)
     with pytest.raises(DataError) as refused:
         load_word_lists(tmp_path)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

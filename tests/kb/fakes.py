@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.types import Bilingual, CauseClaim, Chunk, Entry, Tags
+from kb.types.entries import CauseClaim, Chunk, Entry, Tags
+from kb.types.knowledge import Bilingual
 
 DIMENSION = 32
 

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
+import kb
 from kb.bootstrap import CASES_KEY, STAMP, open_service, sync_cases
 from kb.errors import NotFoundError, SearchIndexError, StoreError
 from kb.service import Service
 from kb.settings import Settings
-from kb.types import DIAGNOSIS_SCHEMA, Diagnosis, Filters
+from kb.types.answer import Diagnosis
+from kb.types.entries import Filters
+from kb.types.vocabulary import DIAGNOSIS_SCHEMA
 
+UNNAMED = yaml.safe_load((Path(__file__).parent / "unnamed_timeouts.yaml").read_text("utf-8"))
 OOM_LOG = """\
 [rank2]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 336.00 MiB.
 [rank0]:[E ProcessGroupNCCL.cpp:563] [Rank 0] Watchdog caught collective operation timeout: \
@@ -31,6 +36,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
     yield opened
     opened.close()
+
+
+@pytest.mark.parametrize("name", kb.__all__)
+def test_the_api_has_its_names(name: str) -> None:
+    """`from kb import Diagnosis` and the others work."""
+    assert getattr(kb, name).__name__ == name
 
 
 def test_the_first_error_decides(service: Service) -> None:
@@ -93,6 +104,21 @@ def test_what_is_no_timeout_is_not_called_one(text: str, service: Service) -> No
     assert (diagnosis.status, diagnosis.causes, diagnosis.cases) == ("no_timeout", (), ())
 
 
+@pytest.mark.parametrize("report", UNNAMED, ids=lambda report: report["id"])
+def test_a_report_without_a_known_word_is_no_dead_end(
+    report: dict[str, str], service: Service
+) -> None:
+    """Trouble of a run gets causes, a question and what to bring; anything else does not."""
+    diagnosis = service.diagnose_text(report["text"])
+    if report["about"] == "run":
+        assert diagnosis.status != "no_timeout"
+        assert diagnosis.causes
+        assert diagnosis.next
+        assert diagnosis.status == "diagnosed" or diagnosis.best_check is not None
+    else:
+        assert (diagnosis.status, diagnosis.causes) == ("no_timeout", ())
+
+
 def test_a_path_in_a_chinese_sentence_hides_nothing(service: Service) -> None:
     """Chinese has no spaces: the words around a path still report a hang."""
     diagnosis = service.diagnose_text("在昇腾上用/data/ckpt路径保存的时候多机训练卡死了")
@@ -123,8 +149,8 @@ def test_paths_stream_and_text_agree(service: Service, tmp_path: Path) -> None:
     pieces = [OOM_LOG.encode()[i : i + 7] for i in range(0, len(OOM_LOG), 7)]
     ways = [
         service.diagnose_text(OOM_LOG),
-        service.diagnose_paths([log]),
-        service.diagnose_stream(iter(pieces)),
+        service.answer(service.read_paths([log])),
+        service.answer(service.read_stream(iter(pieces))),
     ]
 
     def essence(answer: Diagnosis) -> tuple[object, ...]:

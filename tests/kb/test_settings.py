@@ -50,3 +50,13 @@ def test_wrong_values_name_key_and_value(name: str, text: str, says: str) -> Non
         load_settings({PREFIX + name: text})
     assert caught.value.todo
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", "LLM_TIMEOUT"])
+def test_removed_settings_are_refused(name: str) -> None:
+    """Whoever still sets one is told that it is gone and what to do; its value is not told."""
+    with pytest.raises(SettingsError, match=PREFIX + name) as caught:
+        load_settings({PREFIX + name: "geheim"})
+    assert "no longer rewords answers" in caught.value.what
+    assert caught.value.todo.startswith(f"unset {PREFIX}{name}")
+    assert "geheim" not in str(caught.value)

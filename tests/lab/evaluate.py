@@ -1,7 +1,8 @@
 """How often the program names the injected cause and rank: ``python -m tests.lab.evaluate DIR``.
 
-Every run is given to the command line program as a person would: the combined log, with the
-evidence folder (``--input both``), alone (``log``), or only the evidence (``evidence``). Replayed
+Every run is given to the command line program as a person would: the combined log with the evidence
+folder (``--input both``) and alone (``log``), which are both measured unless one is chosen, or only
+the evidence (``evidence``). Replayed
 NCCL logs are counted apart (``--replayed``). A cause counts as right when it is the injected one or
 one of `also`; a run has the right culprits when exactly the injected ranks are named.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INPUTS = ("both", "log", "evidence")
+MEASURED = ("both", "log")  # where no input is chosen
 LIMIT_S = 120
 
 
@@ -131,8 +133,8 @@ def runs(folder: Path, kind: str, home: Path, *, replayed: bool) -> Iterator[Res
             )
 
 
-def table(results: Sequence[Result]) -> str:
-    """One line a run and the shares below."""
+def table(results: Sequence[Result], kind: str = "") -> str:
+    """One line a run and the shares below; `kind` says what was given."""
     lines = []
     for item in results:
         marks = ("cause " if item.first else "CAUSE?") + (
@@ -142,31 +144,35 @@ def table(results: Sequence[Result]) -> str:
             f"{marks} {item.name:32} {item.cause} {list(item.culprits)} -> "
             f"{', '.join(item.named[:3]) or item.error} {list(item.ranks)} {item.fault_type}"
         )
-    count = len(results) or 1
+    with_culprit = [item for item in results if item.culprits and not item.or_none]
     lines.append(
-        f"{len(results)} runs: injected cause first {_share(results, 'first_strict', count)}, "
-        f"acceptable cause first {_share(results, 'first', count)}, "
-        f"in the first three {_share(results, 'top3', count)}, "
-        f"culprit ranks right {_share(results, 'ranks_right', count)}"
+        f"{kind or 'log'}, {len(results)} runs: "
+        f"injected cause first {_share(results, 'first_strict')}, "
+        f"acceptable cause first {_share(results, 'first')}, "
+        f"in the first three {_share(results, 'top3')}, "
+        f"culprit ranks right {_share(results, 'ranks_right')}, "
+        f"where there is one {_share(with_culprit, 'ranks_right')}"
     )
     return "\n".join(lines)
 
 
-def _share(results: Sequence[Result], name: str, count: int) -> str:
+def _share(results: Sequence[Result], name: str) -> str:
     right = sum(bool(getattr(item, name)) for item in results)
-    return f"{right}/{len(results)} ({100 * right / count:.0f} %)"
+    return f"{right}/{len(results)} ({100 * right / (len(results) or 1):.0f} %)"
 
 
 def main() -> int:
     """Evaluate a folder of runs."""
     parser = argparse.ArgumentParser(description="Share of lab runs diagnosed rightly.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--input", choices=INPUTS, default="both")
+    parser.add_argument("--input", choices=INPUTS, help="both, and the log alone, when left out")
     parser.add_argument("--replayed", action="store_true", help="the replayed NCCL logs instead")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="timeout-kb-lab-") as home:  # no state of the user's
-        results = list(runs(options.folder, options.input, Path(home), replayed=options.replayed))
-    sys.stdout.write(table(results) + "\n")
+        for kind in (options.input,) if options.input or options.replayed else MEASURED:
+            given = kind or "log"  # a replay has a log only
+            found = runs(options.folder, given, Path(home), replayed=options.replayed)
+            sys.stdout.write(table(list(found), given) + "\n")
     return 0
 
 

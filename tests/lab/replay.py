@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kb.errors import InputError
-from kb.logs.flight_read import Dump, Entry, parse_dump
+from kb.evidence.flight_recorder.dump_file import Dump, RecordedOperation, parse_dump
 
 VERSIONS = ("1.13", "2.1", "2.3", "2.5", "2.8")
 DEFAULT_TIMEOUT_MS = {"1.13": 1_800_000, "2.1": 1_800_000, "2.3": 600_000, "2.5": 600_000}
@@ -54,7 +54,7 @@ class Wait:
 
 def waits_of(dumps: Sequence[Dump]) -> list[Wait]:
     """Ranks that wait in their last operation; one that has not come to it waits for nothing."""
-    last: dict[int, Entry] = {}
+    last: dict[int, RecordedOperation] = {}
     for dump in dumps:
         collectives = [entry for entry in dump.entries if not entry.p2p]
         if collectives:

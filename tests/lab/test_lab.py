@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kb.knowledge import read_yaml
-from kb.logs.evidence import merge_into, read_evidence
-from kb.types import Cause, Incident
+from kb.evidence.collect import add_evidence, read_evidence
+from kb.knowledge.load import read_yaml
+from kb.types.incident import Incident
+from kb.types.knowledge import Cause
+from tests.lab.evaluate import Result, table
 from tests.lab.jobs_names import job_names
 from tests.lab.replay import VERSIONS, replay_run
 from tests.lab.run import WORLD, load_scenarios, run_scenario
@@ -46,7 +48,7 @@ def test_a_real_job_names_its_rank(name: str, fault: str, tmp_path: Path) -> Non
     """Four real processes hang; their dumps and stacks name the injected rank and the kind."""
     scenario = SCENARIOS[name]
     folder = run_scenario(scenario, tmp_path)
-    incident = merge_into(Incident(), read_evidence([folder / "evidence"]))
+    incident = add_evidence(Incident(), read_evidence([folder / "evidence"]))
     assert tuple(culprit.rank for culprit in incident.culprit_ranks) == scenario.culprits
     assert incident.fault_type == fault
     assert "RuntimeError" in (folder / "combined.log").read_text(encoding="utf-8")
@@ -56,7 +58,7 @@ def test_a_real_job_names_its_rank(name: str, fault: str, tmp_path: Path) -> Non
 def test_samples_of_real_runs(truth: Path) -> None:
     """Dumps and stacks kept from real runs give the injected ranks, nothing more."""
     known = json.loads(truth.read_text(encoding="utf-8"))
-    incident = merge_into(Incident(), read_evidence([truth.parent / "evidence"]))
+    incident = add_evidence(Incident(), read_evidence([truth.parent / "evidence"]))
     assert [culprit.rank for culprit in incident.culprit_ranks] == known["culprits"]
     assert incident.fault_type == known["fault_type"]
 
@@ -78,11 +80,12 @@ def test_a_replayed_log_says_what_happened(version: str, tmp_path: Path) -> None
     log = (run / "replayed" / f"nccl-{version}.log").read_text(encoding="utf-8")
     dumps = read_evidence([run / "evidence" / "dumps"]).dumps
     assert dumps is not None
+    assert dumps.collective is not None
     lines = re.findall(
         r"^.*\[Rank (\d)\] Watchdog caught.*SeqNum=(\d+), OpType=(\w+).*$", log, re.MULTILINE
     )
     assert {(int(rank), int(seq), op) for rank, seq, op in lines} == {
-        (rank, dumps.seq, "ALLREDUCE") for rank in (0, 1, 3)
+        (rank, dumps.collective.seq, "ALLREDUCE") for rank in (0, 1, 3)
     }
     assert "gloo" not in log.lower()
     assert ("NumelIn=1024" in log) is (version != "1.13")
@@ -90,6 +93,22 @@ def test_a_replayed_log_says_what_happened(version: str, tmp_path: Path) -> None
     assert "epoch 0 step 3" in log
     told = json.loads((run / "replayed" / "truth.json").read_text(encoding="utf-8"))
     assert (told["real"], told["backend"]) == (False, "nccl")
+
+
+def test_the_shares_below_the_table() -> None:
+    """All runs, and of the culprits also those runs that have one to name."""
+    known = {"also": (), "fault_type": "", "cause": "rank-crash"}
+    results = [
+        Result(name="a", culprits=(2,), or_none=False, named=("rank-crash",), ranks=(2,), **known),
+        Result(name="b", culprits=(1,), or_none=False, named=("rank-crash",), ranks=(), **known),
+        Result(name="c", culprits=(3,), or_none=True, named=("unknown",), ranks=(), **known),
+        Result(name="d", culprits=(), or_none=False, named=("unknown",), ranks=(), **known),
+    ]
+    assert table(results, "log").splitlines()[-1] == (
+        "log, 4 runs: injected cause first 2/4 (50 %), acceptable cause first 2/4 (50 %), "
+        "in the first three 2/4 (50 %), culprit ranks right 3/4 (75 %), "
+        "where there is one 1/2 (50 %)"
+    )
 
 
 def _copy(source: Path, target: Path) -> None:

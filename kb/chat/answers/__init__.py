@@ -1,13 +1,20 @@
-"""The answerers, one an intent."""
+"""The answers: one function an intent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kb.chat.answers.answer import IntentAnswer
 from kb.chat.answers.cases import answer_case, answer_search, answer_similar
-from kb.chat.answers.causes import answer_cause, answer_restart, answer_sure, answer_why
-from kb.chat.answers.happened import answer_happened
-from kb.chat.answers.manners import (
+from kb.chat.answers.causes import (
+    answer_cause,
+    answer_fix,
+    answer_next,
+    answer_restart,
+    answer_sure,
+    answer_why,
+)
+from kb.chat.answers.conversation import (
     answer_courtesy,
     answer_help,
     answer_language,
@@ -16,15 +23,14 @@ from kb.chat.answers.manners import (
     answer_recap,
     answer_unclear,
 )
-from kb.chat.answers.mending import answer_fix, answer_next
 from kb.chat.answers.settings import answer_setting
-from kb.chat.answers.verdict import answer_log, answer_told
-from kb.chat.talk import Said, Talk
+from kb.chat.answers.timeline import answer_happened
+from kb.chat.answers.verdict import answer_log, answer_tell
 from kb.chat.types import Intent
 
-ANSWERERS: Mapping[Intent, Callable[[Talk], Said]] = {
+ANSWERS: Mapping[Intent, Callable[[IntentAnswer], None]] = {
     "log": answer_log,
-    "tell": answer_told,
+    "tell": answer_tell,
     "happened": answer_happened,
     "why": answer_why,
     "sure": answer_sure,

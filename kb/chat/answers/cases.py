@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kb.chat.lookup import find_cases, names_any
-from kb.chat.talk import QUOTE_CHARS, Said, Talk, cite_sources
-from kb.chat.types import Citation, Statement
-from kb.diagnose.engine import SIMILAR_SOUGHT, query_text, search_filters
+from kb.chat.answers.answer import IntentAnswer, cite_case, cite_pages
+from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
 from kb.errors import InputError
-from kb.types import Bilingual, Entry, Filters, Hit
+from kb.types.entries import Entry, Filters, Hit
 
 HITS_SHOWN = 3
 CHOICES_SHOWN = 5
@@ -18,191 +17,243 @@ WEAK = 0.3  # score below which an entry is not called similar
 SAME_CAUSE = 0.1  # probability from which a cause makes a case more alike than its words do
 TEXT_CHARS = 400  # of a case's section
 FIXES_SHOWN = 2
+SECTIONS = {"symptoms": "chat.case_symptoms", "causes": "chat.case_cause"}
+MIN_SHARE = 0.5  # of the wanted words that a case must have
+TIES = 8  # equally well named cases that are compared with the incident
+_WORD = re.compile(r"[a-z0-9][a-z0-9_.+-]{1,60}|[\u4e00-\u9fff]{2,12}")
+# Words of the request itself; they name no case.
+_REQUEST = frozenset(
+    "show me the case cases see open please display read give view tell about what look at more"  # noqa: SIM905 - a word list reads better so
+    " second first third details detail of on in one that this it which is can you number link an"
+    " a source thread issue and got any real have has anyone examples example some like mine pls"
+    " please this".split()
+)
+_REQUEST_ZH = re.compile(
+    "看一?看|看下|展示|打开|显示|给我|讲讲|说说|查看|详细|介绍|一下|那个|案例|例子|的|第.个"
+    "|有没有|有|真实|实际|具体|现成|类似|没有?|吗|呢|贴|发|来|找|一?个|链接|issue|我|看"
+)
 
 
-def answer_case(talk: Talk) -> Said:
+def answer_case(answer: IntentAnswer) -> None:
     """The case meant: by id, number in the list, project or words."""
-    if talk.heard.cases:
-        return _again(talk)
-    found = find_cases(talk)
-    if not found:
-        return answer_search(talk)
-    if len(found) > 1 and talk.judged is None:
-        return _choice(talk, found)
-    return show_case(talk, found[0])
+    cases = _repeated(answer) or _find(answer)
+    if not cases:
+        answer_search(answer)
+    elif len(cases) > 1 and answer.assessment is None and not answer.request.cases:
+        _say_choice(answer, cases)
+    else:
+        _say_case(answer, cases[0])
 
 
-def _choice(talk: Talk, cases: Sequence[Entry]) -> Said:
-    """Several cases to choose from by number."""
-    statements = [
-        talk.say(
-            "case",
-            "chat.hit",
-            cite_entry(case, talk),
-            number=number,
-            title=case.title.get(talk.words.language),
-            cause=talk.title(case.causes[0].id)
-            if case.causes
-            else talk.words.say("chat.cause_open"),
-            status=talk.words.say(f"claim.{case.status}"),
-        )
-        for number, case in enumerate(cases[:CHOICES_SHOWN], start=1)
-    ]
-    return Said(
-        statements=(talk.say("note", "chat.found_cases"), *statements),
-        shown=tuple(case.id for case in cases[:CHOICES_SHOWN]),
-    )
-
-
-def show_case(talk: Talk, entry: Entry) -> Said:
-    """What happened there, why, and what helped."""
-    language = talk.words.language
-    cause = entry.causes[0].id if entry.causes else ""
-    statements = [
-        talk.say(
-            "case",
-            "chat.case",
-            cite_entry(entry, talk),
-            title=entry.title.get(language),
-            project=entry.project,
-            cause=_cause(talk, cause),
-            status=talk.words.say(f"claim.{entry.status}"),
-        )
-    ]
-    for role in ("symptoms", "causes"):
-        text = _section(entry, role, talk)
-        if text:
-            label = "chat.case_symptoms" if role == "symptoms" else "chat.case_cause"
-            own = Citation(kind="case", id=entry.id, quote=text[:QUOTE_CHARS], url=entry.url)
-            statements.append(talk.say("case", label, (own,), text=text))
-    for fix in entry.fixes[:FIXES_SHOWN]:
-        title = fix.title.get(language)
-        cited = (
-            Citation(kind="case", id=entry.id, quote=title, url=entry.url),
-            *cite_sources(fix.sources),
-        )
-        command = fix.commands[0] if fix.commands else ""
-        standing = talk.words.say(f"claim.{fix.status}")
-        statements.append(
-            talk.say("fix", "chat.case_fix", cited, command=command, title=title, status=standing)
-        )
-    return Said(statements=tuple(statements), focus=cause, shown=(entry.id,))
-
-
-def answer_similar(talk: Talk) -> Said:
+def answer_similar(answer: IntentAnswer) -> None:
     """Cases like the incident, on the backend or in the framework named."""
-    if talk.heard.cases:
-        return _again(talk)
-    if talk.judged is None:
-        return _similar_there(talk)
-    query = query_text(talk.judged.reading) or talk.heard.query
-    places = talk.heard.places
-    filters = _there(talk, search_filters(talk.conversation.shown))
-    causes = tuple(item.id for item in talk.ranked.values() if item.probability >= SAME_CAUSE)
-    found = _hits(talk, query, filters, limit=SIMILAR_SOUGHT)
-    found = sorted(found, key=lambda hit: hit.cause not in causes)[:HITS_SHOWN]
-    if places:
+    platforms = answer.request.platforms
+    repeated = _repeated(answer)
+    if repeated:
+        _say_choice(answer, repeated)
+    elif answer.assessment is None:  # like what, only a log could tell
+        there = _on_platforms(answer, Filters(kinds=("case",)))
+        hits = _search(answer, answer.request.text, there, weakest=0.0) if platforms else []
+        if hits:
+            _say_choice(answer, hits)
+        answer.say_need_log()
+    else:
+        hits = _similar(answer, _query(answer) or answer.request.text)
+        if hits or not platforms:
+            _say_choice(answer, hits)
+        else:
+            place = answer.words.listing(platform.id for platform in platforms)
+            answer.say("note", "chat.none_there", place=place)
+
+
+def _similar(answer: IntentAnswer, query: str) -> list[Hit]:
+    """Cases not shown yet, those of the likely causes first."""
+    filters = _on_platforms(answer, search_filters(answer.conversation.shown_cases))
+    causes = tuple(item.id for item in answer.ranked.values() if item.probability >= SAME_CAUSE)
+    hits = _search(answer, query, filters, limit=SIMILAR_SOUGHT)
+    hits = sorted(hits, key=lambda hit: hit.cause not in causes)[:HITS_SHOWN]
+    if answer.request.platforms and causes:
         # Logs of another backend have other words: there the same cause is the likeness.
-        same = _hits(talk, query, replace(filters, causes=causes), weakest=0.0) if causes else []
-        found = list({hit.entry_id: hit for hit in (*same, *found)}.values())[:HITS_SHOWN]
-    if not found and places:
-        place = talk.words.join([place.id for place in places])
-        return Said(statements=(talk.say("note", "chat.none_there", place=place),))
-    return _listed(talk, found)
+        same = _search(answer, query, replace(filters, causes=causes), weakest=0.0)
+        hits = list({hit.entry_id: hit for hit in (*same, *hits)}.values())[:HITS_SHOWN]
+    return hits
 
 
-def _similar_there(talk: Talk) -> Said:
-    """Cases of the place named; like what, only a log could tell."""
-    found: list[Hit] = []
-    if talk.heard.places:
-        filters = _there(talk, Filters(kinds=("case",)))
-        found = _hits(talk, talk.heard.query, filters, weakest=0.0)
-    if not found:
-        return talk.need_log()
-    said = _listed(talk, found)
-    return replace(said, statements=(*said.statements, talk.say("hint", "chat.need_log")))
+def answer_search(answer: IntentAnswer) -> None:
+    """Entries about what the message asks for."""
+    text, causes, repeated = answer.request.text, answer.request.causes, _repeated(answer)
+    if repeated:
+        _say_choice(answer, repeated)
+        return
+    if answer.assessment is not None and not causes and not _wanted(text):
+        answer_similar(answer)
+        return
+    filters = Filters(kinds=("case",))
+    hits = _search(answer, text, filters)
+    if not hits and causes:
+        hits = _search(answer, text, replace(filters, causes=causes), weakest=0.0)
+    _say_choice(answer, hits)
 
 
-def _there(talk: Talk, filters: Filters) -> Filters:
+# --- which cases -------------------------------------------------------------------------------
+
+
+def _repeated(answer: IntentAnswer) -> list[Entry]:
+    """The cases of an earlier reply that is repeated in another language."""
+    entries = answer.knowledge.case_by_id
+    return [entries[name] for name in answer.request.cases if name in entries]
+
+
+def _on_platforms(answer: IntentAnswer, filters: Filters) -> Filters:
     """The filters narrowed to the backends and frameworks the message names."""
-    places = talk.heard.places
+    platforms = answer.request.platforms
     return replace(
         filters,
-        backends=tuple(name for place in places for name in place.backends),
-        frameworks=tuple(name for place in places for name in place.frameworks),
+        backends=tuple(name for platform in platforms for name in platform.backends),
+        frameworks=tuple(name for platform in platforms for name in platform.frameworks),
     )
 
 
-def _again(talk: Talk) -> Said:
-    """The cases of an earlier reply, in the language spoken now."""
-    known = talk.knowledge.case_by_id
-    cases = [known[name] for name in talk.heard.cases if name in known]
-    return show_case(talk, cases[0]) if talk.heard.intent == "case" else _choice(talk, cases)
-
-
-def answer_search(talk: Talk) -> Said:
-    """Entries about what the message asks for."""
-    if talk.heard.cases:
-        return _again(talk)
-    if talk.judged is not None and not talk.heard.causes and not names_any(talk.heard.own):
-        return answer_similar(talk)
-    only = Filters(kinds=("case",))
-    found = _hits(talk, talk.heard.query, only)
-    if not found and talk.heard.causes:
-        by_cause = replace(only, causes=talk.heard.causes)
-        found = _hits(talk, talk.heard.query, by_cause, weakest=0.0)
-    return _listed(talk, found)
-
-
-def _hits(
-    talk: Talk, query: str, filters: Filters, *, weakest: float = WEAK, limit: int = HITS_SHOWN
+def _search(
+    answer: IntentAnswer,
+    query: str,
+    filters: Filters,
+    *,
+    weakest: float = WEAK,
+    limit: int = HITS_SHOWN,
 ) -> list[Hit]:
     try:
-        found = talk.service.search(query, filters=filters, limit=limit)
-    except InputError:  # nothing to search with is nothing found
+        result = answer.service.search(query, filters=filters, limit=limit)
+    except InputError:  # nothing to search with
         return []
-    return [hit for hit in found.hits if hit.score >= weakest]
+    return [hit for hit in result.hits if hit.score >= weakest]
 
 
-def _listed(talk: Talk, hits: Sequence[Hit]) -> Said:
-    if not hits:
-        return Said(statements=(talk.say("note", "chat.none_found"),))
-    statements = [_hit(talk, hit, number) for number, hit in enumerate(hits, start=1)]
-    return Said(
-        statements=(talk.say("note", "chat.found_cases"), *statements),
-        shown=tuple(hit.entry_id for hit in hits),
+def _find(answer: IntentAnswer) -> list[Entry]:
+    """The cases meant, best first: by id, by place in the list, by project or words of the title.
+
+    Several only where the words fit them equally well; those of the incident come first then.
+    """
+    text, ordinal = answer.request.text.lower(), answer.request.ordinal
+    cases = answer.knowledge.case_by_id
+    named = next((case for name, case in sorted(cases.items()) if name in text), None)
+    if named is not None:
+        return [named]
+    of_incident = [case.id for case in answer.diagnosis.cases] if answer.diagnosis else []
+    wanted = _wanted(text)
+    if ordinal:
+        turns = reversed(answer.conversation.turns)
+        listed = next((turn.reply.cases for turn in turns if turn.reply.cases), None)
+        ids = (listed or of_incident)[ordinal - 1 : ordinal]
+    elif not wanted:
+        ids = [*answer.conversation.shown_cases[-1:], *of_incident[:1]][:1]
+    else:
+        return _ordered(answer, _best_named(list(cases.values()), wanted), of_incident)
+    return [cases[name] for name in ids if name in cases]
+
+
+def _wanted(text: str) -> list[str]:
+    """The words of a request that say anything of the cases wanted."""
+    words = _WORD.findall(_REQUEST_ZH.sub(" ", text.lower()))
+    return [word for word in words if word not in _REQUEST]
+
+
+def _best_named(cases: list[Entry], wanted: list[str]) -> list[Entry]:
+    """The cases whose id, project or titles have most of the words, all of them equally many."""
+    shares = []
+    for case in cases:
+        text = f"{case.id} {case.project} {case.title.zh} {case.title.en}".lower()
+        shares.append(sum(word in text for word in wanted) / len(wanted))
+    best = max(shares, default=0.0)
+    if best < MIN_SHARE:
+        return []
+    return [case for case, share in zip(cases, shares, strict=True) if share == best]
+
+
+def _ordered(answer: IntentAnswer, ties: list[Entry], of_incident: list[str]) -> list[Entry]:
+    """Cases of the incident first, then those most like it, ties by id."""
+    place = {name: number for number, name in enumerate(of_incident)}
+    scores: dict[str, float] = {}
+    query = _query(answer)
+    if len(ties) > 1 and query:
+        projects = tuple(sorted({case.project for case in ties}))[:TIES]
+        filters = Filters(kinds=("case",), projects=projects)
+        hits = answer.service.search(query, filters=filters, limit=TIES).hits
+        scores = {hit.entry_id: hit.score for hit in hits}
+    return sorted(
+        ties,
+        key=lambda case: (place.get(case.id, len(place)), -scores.get(case.id, 0.0), case.id),
     )
 
 
-def _hit(talk: Talk, hit: Hit, number: int) -> Statement:
-    return talk.say(
+# --- what is said of them ----------------------------------------------------------------------
+
+
+def _say_choice(answer: IntentAnswer, cases: Sequence[Entry | Hit]) -> None:
+    """Several cases to choose from by number."""
+    answer.say("note", "chat.found_cases" if cases else "chat.none_found")
+    ids = []
+    for number, case in enumerate(cases[:CHOICES_SHOWN], start=1):
+        if isinstance(case, Hit):
+            identifier, cause = case.entry_id, case.cause
+        else:
+            identifier, cause = case.id, _cause(case)
+        title = case.title.get(answer.language)
+        answer.say(
+            "case",
+            "chat.hit",
+            (cite_case(identifier, title, case.url),),
+            number=number,
+            title=title,
+            cause=_cause_title(answer, cause),
+            status=answer.words(f"claim.{case.status}"),
+        )
+        ids.append(identifier)
+    answer.cases = tuple(ids)
+
+
+def _say_case(answer: IntentAnswer, entry: Entry) -> None:
+    """What happened there, why, and what helped."""
+    title = entry.title.get(answer.language)
+    answer.say(
         "case",
-        "chat.hit",
-        (_cite(hit.entry_id, hit.title, hit.url, talk),),
-        number=number,
-        title=hit.title.get(talk.words.language),
-        cause=_cause(talk, hit.cause),
-        status=talk.words.say(f"claim.{hit.status}"),
+        "chat.case",
+        (cite_case(entry.id, title, entry.url),),
+        title=title,
+        project=entry.project,
+        cause=_cause_title(answer, _cause(entry)),
+        status=answer.words(f"claim.{entry.status}"),
     )
+    for role, label in SECTIONS.items():
+        text = _section(entry, role, answer)
+        if text:
+            answer.say("case", label, (cite_case(entry.id, text, entry.url),), text=text)
+    for fix in entry.fixes[:FIXES_SHOWN]:
+        title = fix.title.get(answer.language)
+        citations = (cite_case(entry.id, title, entry.url), *cite_pages(fix.sources))
+        command, status = "".join(fix.commands[:1]), answer.words(f"claim.{fix.status}")
+        answer.say("fix", "chat.case_fix", citations, command, title=title, status=status)
+    answer.focus, answer.cases = _cause(entry), (entry.id,)
 
 
-def _cause(talk: Talk, cause: str) -> str:
-    return talk.title(cause) if cause else talk.words.say("chat.cause_open")
+def _cause(entry: Entry) -> str:
+    return entry.causes[0].id if entry.causes else ""
 
 
-def cite_entry(entry: Entry, talk: Talk) -> tuple[Citation, ...]:
-    """An entry by its title."""
-    return (_cite(entry.id, entry.title, entry.url, talk),)
+def _cause_title(answer: IntentAnswer, cause: str) -> str:
+    return answer.title(cause) if cause else answer.words("chat.cause_open")
 
 
-def _cite(identifier: str, title: Bilingual, url: str, talk: Talk) -> Citation:
-    quote = title.get(talk.words.language)[:QUOTE_CHARS]
-    return Citation(kind="case", id=identifier, quote=quote, url=url)
-
-
-def _section(entry: Entry, role: str, talk: Talk) -> str:
-    """A section's text in the language spoken, or in the one there is; cut at a word."""
+def _section(entry: Entry, role: str, answer: IntentAnswer) -> str:
+    """A section's text in the language of the reply, or in the one there is; cut at a word."""
     sections = [section for section in entry.sections if section.role == role]
-    sections.sort(key=lambda section: section.language != talk.words.language)
+    sections.sort(key=lambda section: section.language != answer.language)
     text = " ".join(sections[0].text.split()) if sections else ""
     return text if len(text) <= TEXT_CHARS else f"{text[:TEXT_CHARS].rstrip()}…"
+
+
+def _query(answer: IntentAnswer) -> str:
+    """What to search with for the incident; empty without one."""
+    if answer.assessment is None:
+        return ""
+    return answer.service.engine.query_text(answer.assessment.reading)

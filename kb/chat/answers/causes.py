@@ -1,183 +1,163 @@
-"""Answers about causes: why this one, why not that, how sure, what it is, whether to restart."""
+"""Answers about causes: why, how sure, what it is, restart or not, how to fix it, what to run."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from kb.chat.answers.evidence import evidence_statements
-from kb.chat.talk import Said, Talk, cite_cause, cite_sources
-from kb.chat.types import Citation, Statement
-from kb.types import Cause, Pattern
+from kb.chat.answers.answer import IntentAnswer
+from kb.chat.assessment import mid_sentence
+from kb.diagnose.fixes import order_fixes
+from kb.diagnose.wording import model_percent
+from kb.types.incident import Incident
+from kb.types.knowledge import Fix
 
 FOR_SHOWN = 4
-GENERAL_SHOWN = 2  # causes told of before there is a log; “the network” means two
 AGAINST_SHOWN = 2
+GENERAL_SHOWN = 2  # causes explained before there is a log; “the network” means two
 ABSENT_SHOWN = 2
-TELLING_NATS = 2.0  # a line that says this much about a cause would be expected under it
+TYPICAL_NATS = 2.0  # a line that says this much about a cause would be expected under it
 SHOWS_SHOWN = 2
+FIXES_SHOWN = 2
+STEPS_SHOWN = 3
+COMMANDS_SHOWN = 2
+NEXT_SHOWN = 3
+RESTART_LABELS = {
+    "helps": "chat.restart_helps",
+    "will_not_help": "chat.restart_useless",
+    "unknown": "chat.restart_open",
+}
 
 
-def answer_why(talk: Talk) -> Said:
+def answer_why(answer: IntentAnswer) -> None:
     """Why this cause, or why not that one."""
-    meant, leading = talk.meant(), talk.leading
-    if not meant or leading is None:
-        return _in_general(talk) if meant else talk.need_log()
-    if meant == leading.id:
-        return _why(talk, meant)
-    return _why_not(talk, meant, leading.id)
+    subject, leading = answer.subject, answer.leading
+    if not subject:
+        answer.say_need_log()
+    elif leading is None:
+        for cause in answer.request.causes[:GENERAL_SHOWN] or (subject,):
+            _explain(answer, cause)
+        answer.say_need_log()
+    elif subject == leading.id:
+        _why(answer, subject)
+    else:
+        _why_not(answer, subject, leading.id)
 
 
-def _in_general(talk: Talk) -> Said:
-    """What the causes named are and how they show, before there is a log that could tell."""
-    named = talk.heard.causes[:GENERAL_SHOWN] or (talk.meant(),)
-    said = [
-        answer_cause(replace(talk, heard=replace(talk.heard, causes=(item,)))) for item in named
-    ]
-    statements = [statement for item in said for statement in item.statements]
-    return Said(statements=(*statements, *talk.need_log().statements))
+def _why(answer: IntentAnswer, cause: str) -> None:
+    pages = answer.knowledge.cause_by_id[cause].sources
+    answer.say_of("verdict", "chat.stands_at", cause, pages=pages)
+    answer.say_evidence(cause, speaks=1, limit=FOR_SHOWN)
+    _say_against(answer, cause)
+    _say_would_confirm(answer, cause)
+    answer.focus = cause
 
 
-def _why(talk: Talk, cause: str) -> Said:
-    entry = talk.knowledge.cause_by_id[cause]
-    ranked = talk.ranked[cause]
-    cited = cite_cause(entry, talk)
-    percent = talk.percent(ranked.probability)
-    statements = [talk.say("verdict", "chat.stands_at", cited, title=ranked.title, percent=percent)]
-    statements += evidence_statements(talk, cause, speaks=1, limit=FOR_SHOWN)
-    against = evidence_statements(talk, cause, speaks=-1, limit=AGAINST_SHOWN)
-    if against:
-        statements += [talk.say("note", "chat.against_it"), *against]
-    return Said(statements=(*statements, *_would_confirm(talk, entry)), focus=cause)
+def _why_not(answer: IntentAnswer, cause: str, leading: str) -> None:
+    """Why another cause leads; “how do I fix it?” after this still means that one: no focus."""
+    answer.say(
+        "verdict",
+        "chat.less_likely",
+        (answer.cite(cause), answer.cite(leading)),
+        title=answer.title(cause),
+        percent=answer.percent(cause),
+        leading=answer.title(leading),
+        leading_percent=answer.percent(leading),
+    )
+    _say_for(answer, cause)
+    _say_against(answer, cause)
+    _say_absent(answer, cause)
+    answer.say_evidence(leading, speaks=1, limit=AGAINST_SHOWN, heading="chat.for_leading")
+    _say_would_confirm(answer, cause)
 
 
-def _why_not(talk: Talk, cause: str, leading: str) -> Said:
-    entry, top = talk.knowledge.cause_by_id[cause], talk.knowledge.cause_by_id[leading]
-    statements = [
-        talk.say(
-            "verdict",
-            "chat.less_likely",
-            (*cite_cause(entry, talk)[:1], *cite_cause(top, talk)[:1]),
-            title=talk.title(cause),
-            percent=talk.percent(talk.ranked[cause].probability),
-            leading=talk.title(leading),
-            leading_percent=talk.percent(talk.ranked[leading].probability),
-        )
-    ]
-    speaks_for = evidence_statements(talk, cause, speaks=1, limit=AGAINST_SHOWN)
-    if speaks_for:
-        statements += [talk.say("note", "chat.for_it"), *speaks_for]
-    against = evidence_statements(talk, cause, speaks=-1, limit=AGAINST_SHOWN)
-    if against:
-        statements += [talk.say("note", "chat.against_it"), *against]
-    statements += _absent(talk, entry)
-    better = evidence_statements(talk, leading, speaks=1, limit=AGAINST_SHOWN)
-    if better:
-        statements += [talk.say("note", "chat.for_leading", title=talk.title(leading)), *better]
-    # "How do I fix it?" after this still means what is most likely.
-    return Said(statements=(*statements, *_would_confirm(talk, entry)))
+def _say_for(answer: IntentAnswer, cause: str) -> None:
+    answer.say_evidence(cause, speaks=1, limit=AGAINST_SHOWN, heading="chat.for_it")
 
 
-def _absent(talk: Talk, cause: Cause) -> list[Statement]:
-    """The most telling lines of a cause that the log does not have."""
-    if talk.judged is None:
-        return []
-    seen = {signal.reason_id for signal in talk.judged.signals.values()}
-    telling = [
+def _say_against(answer: IntentAnswer, cause: str) -> None:
+    answer.say_evidence(cause, speaks=-1, limit=AGAINST_SHOWN, heading="chat.against_it")
+
+
+def _say_absent(answer: IntentAnswer, cause: str) -> None:
+    """The most typical lines of a cause that the log does not have."""
+    signals = answer.assessment.signals if answer.assessment else {}
+    seen = {signal.reason_id for signal in signals.values()}
+    typical = [
         pattern
-        for pattern in talk.knowledge.patterns
+        for pattern in answer.knowledge.patterns
         if pattern.kind == "root"
         and pattern.id not in seen
-        and pattern.causes.get(cause.id, 0.0) >= TELLING_NATS
-        and pattern.causes[cause.id] == max(pattern.causes.values())
+        and pattern.causes.get(cause, 0.0) >= TYPICAL_NATS
+        and pattern.causes[cause] == max(pattern.causes.values())
     ]
-    telling.sort(key=lambda pattern: (-pattern.causes[cause.id], pattern.id))
-    return [_absence(talk, cause, pattern) for pattern in telling[:ABSENT_SHOWN]]
+    typical.sort(key=lambda pattern: (-pattern.causes[cause], pattern.id))
+    for pattern in typical[:ABSENT_SHOWN]:
+        means = pattern.means.get(answer.language)
+        answer.say_of(
+            "evidence", "chat.absent", cause, quote=means, pages=pattern.sources, means=means
+        )
 
 
-def _absence(talk: Talk, cause: Cause, pattern: Pattern) -> Statement:
-    means = pattern.means.get(talk.words.language)
-    cited = (*cite_cause(cause, talk, means)[:1], *cite_sources(pattern.sources))
-    return talk.say("evidence", "chat.absent", cited, means=means)
+def _say_would_confirm(answer: IntentAnswer, cause: str) -> None:
+    entry = answer.knowledge.cause_by_id[cause]
+    for text in (item.get(answer.language) for item in entry.confirms[:1]):
+        answer.say_of(
+            "check", "chat.would_confirm", cause, quote=text, pages=entry.sources, what=text
+        )
 
 
-def _would_confirm(talk: Talk, cause: Cause) -> list[Statement]:
-    return [
-        talk.say("check", "chat.would_confirm", cite_cause(cause, talk, text), what=text)
-        for text in (item.get(talk.words.language) for item in cause.confirms[:1])
-    ]
+def say_runner_up(answer: IntentAnswer, *, least: float = 0.0) -> None:
+    """Add the second cause, where its probability is at least `least`."""
+    for cause in list(answer.ranked.values())[1:2]:
+        if cause.probability >= least:
+            answer.say_of("evidence", "chat.runner_up", cause.id)
 
 
-def answer_sure(talk: Talk) -> Said:
+def answer_sure(answer: IntentAnswer) -> None:
     """How sure, what speaks against it, what would settle it."""
-    diagnosis, leading = talk.diagnosis, talk.leading
+    diagnosis, leading = answer.diagnosis, answer.leading
     if diagnosis is None or leading is None:
-        return talk.need_log()
-    cited = cite_cause(talk.knowledge.cause_by_id[leading.id], talk)[:1]
-    values = {
-        "title": leading.title,
-        "percent": talk.percent(leading.probability),
-        "unknown": talk.percent(diagnosis.unknown_probability),
-    }
-    statements = [talk.say("verdict", "chat.sure", cited, **values)]
-    statements += evidence_statements(talk, leading.id, speaks=1, limit=1)
-    against = evidence_statements(talk, leading.id, speaks=-1, limit=AGAINST_SHOWN)
-    if against:
-        statements += [talk.say("note", "chat.against_it"), *against]
-    second = list(talk.ranked.values())[1:2]
-    statements += [
-        talk.say(
-            "evidence",
-            "chat.runner_up",
-            cite_cause(talk.knowledge.cause_by_id[item.id], talk)[:1],
-            title=item.title,
-            percent=talk.percent(item.probability),
-        )
-        for item in second
-    ]
-    statements += _would_confirm(talk, talk.knowledge.cause_by_id[leading.id])
-    return Said(statements=tuple(statements), focus=leading.id)
+        answer.say_need_log()
+        return
+    unknown = model_percent(diagnosis.unknown_probability)
+    answer.say_of("verdict", "chat.sure", leading.id, unknown=unknown)
+    answer.say_evidence(leading.id, speaks=1, limit=1)
+    _say_against(answer, leading.id)
+    say_runner_up(answer)
+    _say_would_confirm(answer, leading.id)
+    answer.focus = leading.id
 
 
-def answer_restart(talk: Talk) -> Said:
+def answer_restart(answer: IntentAnswer) -> None:
     """Whether a restart helps against the cause spoken of."""
-    meant = talk.meant()
-    if not meant:
-        return talk.need_log()
-    cause = talk.knowledge.cause_by_id[meant]
-    labels = {
-        "helps": "chat.restart_helps",
-        "will_not_help": "chat.restart_useless",
-        "unknown": "chat.restart_open",
-    }
-    reason = cause.restart_reason.get(talk.words.language)
-    statement = talk.say(
-        "verdict",
-        labels[cause.restart],
-        cite_cause(cause, talk, reason),
-        title=talk.title(meant),
-        reason=reason,
-    )
-    return Said(statements=(statement,), focus=meant)
+    if not answer.subject:
+        answer.say_need_log()
+        return
+    cause = answer.knowledge.cause_by_id[answer.subject]
+    reason = cause.restart_reason.get(answer.language)
+    label, pages = RESTART_LABELS[cause.restart], cause.sources
+    answer.say_of("verdict", label, cause.id, quote=reason, pages=pages, reason=reason)
+    answer.focus = cause.id
 
 
-def answer_cause(talk: Talk) -> Said:
+def answer_cause(answer: IntentAnswer) -> None:
     """What a cause is, how it shows, what confirms and refutes it."""
-    meant = talk.meant()
-    if not meant:
-        return talk.need_log()
-    cause, language = talk.knowledge.cause_by_id[meant], talk.words.language
-    definition = cause.definition.get(language)
-    statements = [
-        talk.say(
-            "verdict",
-            "chat.defined",
-            cite_cause(cause, talk, definition),
-            title=talk.title(meant),
-            definition=definition,
-        )
-    ]
-    if talk.heard.ordinal and meant in talk.ranked:
-        statements += _standing(talk, meant)
+    if not answer.subject:
+        answer.say_need_log()
+        return
+    _explain(answer, answer.subject)
+    if answer.request.ordinal or not answer.ranked:
+        answer.focus = answer.subject
+
+
+def _explain(answer: IntentAnswer, subject: str) -> None:
+    cause, language = answer.knowledge.cause_by_id[subject], answer.language
+    text = cause.definition.get(language)
+    answer.say_of(
+        "verdict", "chat.defined", subject, quote=text, pages=cause.sources, definition=text
+    )
+    if answer.request.ordinal and subject in answer.ranked:
+        answer.say_of("evidence", "chat.stands_now", subject)
+        _say_for(answer, subject)
+        _say_against(answer, subject)
     groups = (
         ("chat.shows_as", cause.shows[:SHOWS_SHOWN]),
         ("chat.would_confirm", cause.confirms[:1]),
@@ -185,19 +165,92 @@ def answer_cause(talk: Talk) -> Said:
     )
     for label, texts in groups:
         for text in (item.get(language) for item in texts):
-            cited = (Citation(kind="cause", id=cause.id, quote=text),)
-            statements.append(talk.say("evidence", label, cited, what=text))
-    opened = bool(talk.heard.ordinal) or not talk.ranked
-    return Said(statements=tuple(statements), focus=meant if opened else "")
+            answer.say_of("evidence", label, subject, quote=text, what=text)
 
 
-def _standing(talk: Talk, cause: str) -> list[Statement]:
-    """Where a cause stands, and what speaks for and against it."""
-    entry, percent = talk.knowledge.cause_by_id[cause], talk.ranked[cause].probability
-    values = {"title": talk.title(cause), "percent": talk.percent(percent)}
-    statements = [talk.say("evidence", "chat.stands_now", cite_cause(entry, talk)[:1], **values)]
-    for label, speaks in (("chat.for_it", 1), ("chat.against_it", -1)):
-        found = evidence_statements(talk, cause, speaks=speaks, limit=AGAINST_SHOWN)
-        if found:
-            statements += [talk.say("note", label), *found]
-    return statements
+# --- what to do --------------------------------------------------------------------------------
+
+
+def answer_fix(answer: IntentAnswer) -> None:
+    """How to fix the cause spoken of."""
+    subject = answer.subject
+    if not subject:
+        answer.say_need_log()
+        return
+    fixes = fixes_of(answer, subject)[:FIXES_SHOWN]
+    label = "chat.fixes_for" if fixes else "chat.no_fix"
+    pages = answer.knowledge.cause_by_id[subject].sources
+    answer.say_of("verdict", label, subject, pages=pages)
+    for number, fix in enumerate(fixes, start=1):
+        _say_fix(answer, subject, fix, number)
+    answer.focus = subject
+
+
+def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:
+    """The fixes of a cause in the order of the diagnosis; without one as they stand."""
+    entry, ranked = answer.knowledge.cause_by_id[cause], answer.ranked.get(cause)
+    if ranked is None:
+        return order_fixes(entry.fixes, Incident())
+    by_id = {fix.id: fix for fix in entry.fixes}
+    for similar in answer.diagnosis.cases if answer.diagnosis else ():
+        case = answer.knowledge.case_by_id.get(similar.id)
+        by_id |= {fix.id: fix for fix in case.fixes} if case else {}
+    return [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
+
+
+def _say_fix(answer: IntentAnswer, cause: str, fix: Fix, number: int) -> None:
+    title = fix.title.get(answer.language)
+    answer.say_of(
+        "fix",
+        "chat.fix",
+        cause,
+        quote=title,
+        pages=fix.sources,
+        number=number,
+        title=title,
+        status=answer.words(f"claim.{fix.status}"),
+    )
+    for step in (item.get(answer.language) for item in fix.steps[:STEPS_SHOWN]):
+        answer.say_of("step", "chat.step", cause, quote=step, step=step)
+    for at, command in enumerate(fix.commands[:COMMANDS_SHOWN]):
+        label = "chat.run_also" if at else "chat.run"
+        answer.say_of("step", label, cause, quote=command, command=command)
+    if fix.caution:
+        text = fix.caution.get(answer.language)
+        answer.say_of("warning", "chat.caution", cause, quote=text, caution=text)
+
+
+def answer_next(answer: IntentAnswer) -> None:
+    """The command that tells most now, and what to collect for the next run."""
+    diagnosis, leading, question = answer.diagnosis, answer.leading, answer.question
+    if diagnosis is None or leading is None:
+        answer.say_need_log()
+        return
+    before = len(answer.statements)  # what leads up to the steps is none of them
+    command = question.command if question else ""
+    if question and command:
+        _say_check(answer, question.check)
+    steps = [step for step in diagnosis.next if step.command != command]
+    pages = answer.knowledge.cause_by_id[leading.id].sources
+    for step in steps[: NEXT_SHOWN - len(answer.statements) + before]:
+        values = {"quote": step.why, "command": step.command, "why": step.why}
+        answer.say_of("step", "chat.collect", leading.id, pages=pages, **values)
+    if len(answer.statements) == before:
+        answer.say("note", "chat.nothing_to_run")
+    answer.focus = leading.id
+
+
+def _say_check(answer: IntentAnswer, identifier: str) -> None:
+    for cause in answer.knowledge.causes:
+        for check in cause.checks:
+            if check.id == identifier:
+                tells = check.tells.get(answer.language)
+                answer.say_of(
+                    "check",
+                    "chat.run_first",
+                    cause.id,
+                    quote=tells,
+                    pages=check.sources,
+                    command=check.command,
+                    tells=mid_sentence(tells),
+                )

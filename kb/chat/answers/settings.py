@@ -2,77 +2,62 @@
 
 from __future__ import annotations
 
-from kb.chat.talk import Said, Talk, cite_sources
-from kb.chat.types import Citation, Statement
-from kb.types import Advice, SettingWarning
+from collections.abc import Sequence
+
+from kb.chat.answers.answer import IntentAnswer, cite_pages
+from kb.chat.types import Citation
+from kb.types.answer import SettingWarning
+from kb.types.knowledge import Advice
 
 SETTINGS_SHOWN = 2
 PROBE = "1"  # a value to judge a setting by that is named without one
 
 
-def answer_setting(talk: Talk) -> Said:
+def answer_setting(answer: IntentAnswer) -> None:
     """What is true of the settings named."""
-    statements: list[Statement] = []
-    for name in talk.heard.settings[:SETTINGS_SHOWN]:
-        advice = talk.knowledge.advice_by_id.get(name)
-        statements += _known(talk, advice) if advice else _unknown(talk, name)
-    return Said(statements=tuple(statements))
+    for name in answer.request.settings[:SETTINGS_SHOWN]:
+        advice = answer.knowledge.advice_by_id.get(name)
+        if advice is not None:
+            _say_advice(answer, advice)
+            continue
+        warnings = answer.service.lint(f"{name}={PROBE}", language=answer.language)
+        _say_warnings(answer, warnings)  # a name nobody knows may be misspelt
+        if not warnings:
+            answer.say("note", "chat.setting_unknown", setting=name)
 
 
-def _known(talk: Talk, advice: Advice) -> list[Statement]:
-    effect = advice.effect.get(talk.words.language)
-    own = Citation(kind="setting", id=advice.id, quote=effect, url=_first_page(advice.sources))
-    statements = [
-        talk.say(
-            "verdict",
-            "chat.setting",
-            (own, *cite_sources(advice.sources[1:])),
-            setting=advice.id,
-            effect=effect,
-        )
-    ]
-    statements += [_warning(talk, warning) for warning in _wrong(talk, advice)]
+def _say_advice(answer: IntentAnswer, advice: Advice) -> None:
+    effect = advice.effect.get(answer.language)
+    page = next((url for url in advice.sources if url.startswith("http")), "")
+    citation = Citation(kind="setting", id=advice.id, quote=effect, url=page)
+    citations = (citation, *cite_pages(advice.sources[1:]))
+    answer.say("verdict", "chat.setting", citations, setting=advice.id, effect=effect)
+    _say_warnings(answer, _warnings(answer, advice))
     if advice.replaced_by:
-        cited = (Citation(kind="setting", id=advice.id, quote=advice.replaced_by),)
-        statements.append(
-            talk.say("fix", "chat.setting_instead", cited, setting=advice.replaced_by)
-        )
-    return statements
+        citation = Citation(kind="setting", id=advice.id, quote=advice.replaced_by)
+        answer.say("fix", "chat.setting_instead", (citation,), setting=advice.replaced_by)
 
 
-def _wrong(talk: Talk, advice: Advice) -> list[SettingWarning]:
+def _warnings(answer: IntentAnswer, advice: Advice) -> list[SettingWarning]:
     """What is wrong with it as the person wrote it; without a value, what holds for any value."""
-    own = talk.heard.own
-    language = talk.words.language
-    torch = None
-    if talk.judged is not None:
-        torch = talk.judged.reading.incident.versions.get("torch")
-    found = talk.service.lint(own, language=language, torch=torch)
-    named = [item for item in found if item.setting.partition("=")[0] == advice.id]
-    if named or not any(not rule.value for rule in advice.rules):
+    torch, lint = answer.incident.versions.get("torch"), answer.service.lint
+    warnings = lint(answer.request.text, language=answer.language, torch=torch)
+    named = [item for item in warnings if item.setting.partition("=")[0] == advice.id]
+    for_any_value = {rule.verdict for rule in advice.rules if not rule.value}
+    if named or not for_any_value:
         return named
-    probe = f"{advice.id}={PROBE}"
-    any_value = {rule.verdict for rule in advice.rules if not rule.value}
-    found = talk.service.lint(probe, language=language, torch=torch)
-    return [item for item in found if item.verdict in any_value]
+    warnings = lint(f"{advice.id}={PROBE}", language=answer.language, torch=torch)
+    return [item for item in warnings if item.verdict in for_any_value]
 
 
-def _warning(talk: Talk, warning: SettingWarning) -> Statement:
-    cited = Citation(
-        kind="setting",
-        id=warning.setting.partition("=")[0],
-        quote=warning.explanation,
-        url=warning.source if warning.source.startswith("http") else "",
-    )
-    return talk.say("warning", "chat.warning", (cited,), explanation=warning.explanation)
+def _say_warnings(answer: IntentAnswer, warnings: Sequence[SettingWarning]) -> None:
+    for warning in warnings:
+        citation, text = cite_setting(warning, warning.explanation), warning.explanation
+        answer.say("warning", "chat.warning", (citation,), explanation=text)
 
 
-def _unknown(talk: Talk, name: str) -> list[Statement]:
-    """A name nobody knows: misspelt, or simply not in the book."""
-    found = talk.service.lint(f"{name}={PROBE}", language=talk.words.language)
-    misspelt = [_warning(talk, item) for item in found]
-    return misspelt or [talk.say("note", "chat.setting_unknown", setting=name)]
-
-
-def _first_page(urls: tuple[str, ...]) -> str:
-    return next((url for url in urls if url.startswith("http")), "")
+def cite_setting(warning: SettingWarning, quote: str) -> Citation:
+    """The setting warned of."""
+    name = warning.setting.partition("=")[0]
+    url = warning.source if warning.source.startswith("http") else ""
+    return Citation(kind="setting", id=name, quote=quote, url=url)

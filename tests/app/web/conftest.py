@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.composition import open_service
-from app.web import parts
+from app.web import context
+from kb.bootstrap import open_service
 from kb.chat.chat import Chat
 from kb.service import Service
 from kb.settings import Settings
@@ -30,14 +31,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def open_page(real: Service, monkeypatch: pytest.MonkeyPatch) -> OpenPage:
     """Opens a page by its module's name, with the parameters of its address."""
     talk = Chat(real)
-    monkeypatch.setattr(parts, "_chat", lambda: talk)
+    monkeypatch.setattr(context, "_chat", lambda: talk)
 
     def opened(
         module: str, *, lang: str = "en", service: object = real, **address: str | list[str]
     ) -> AppTest:
-        monkeypatch.setattr(parts, "_service", lambda: service)
+        monkeypatch.setattr(context, "_service", lambda: service)
         test = AppTest.from_string(
-            f"from app.web import {module}\n{module}.page()", default_timeout=RUN_S
+            f"from app.web.views import {module}\n{module}.page()", default_timeout=RUN_S
         )
         for name, value in {"lang": lang, **address}.items():
             test.query_params[name] = value
@@ -70,3 +71,8 @@ def forget_feedback(real: Service) -> None:
     """Take back what tests said, for those that count it."""
     with real.store.records._database.write() as connection:
         connection.execute("DELETE FROM feedback")
+
+
+def shown_text(shown: str) -> str:
+    """What a reader sees of HTML, on one line."""
+    return " ".join(re.sub(r"<[^>]+>", " ", shown).split())

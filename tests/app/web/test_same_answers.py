@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 
 import pytest
 
-from app.present import percent
+from kb.diagnose.wording import percent
 from kb.service import Service
-from tests.app.inputs import INPUTS
+from kb.types.answer import Diagnosis
+from kb.types.vocabulary import Language
+from tests.app.face_inputs import FILE_SETS, INPUTS
 from tests.app.web.conftest import OpenPage, html_of
 
 TITLES = re.compile(r'class="tk-title">(\d+)\. ([^<]+)</span>')
@@ -24,10 +27,34 @@ def test_the_page_shows_the_causes_of_the_service(
     page = open_page("diagnose")
     page.text_area(key="paste").input(INPUTS[name])
     page.button(key="run").click().run()
-    found = TITLES.findall(html_of(page))
-    titles = [(int(number), html.unescape(title)) for number, title in found]
+    compare(html_of(page), diagnosis)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", FILE_SETS)
+def test_the_page_reads_files_as_every_face_does(
+    real: Service, open_page: OpenPage, tmp_path: Path, name: str, language: Language
+) -> None:
+    """Uploads are logs and evidence by their content; the page has no field for dumps."""
+    contents = FILE_SETS[name].files | FILE_SETS[name].dumps
+    for file, content in contents.items():
+        (tmp_path / file).write_bytes(content)
+    diagnosis = real.answer(
+        real.read_paths([tmp_path / file for file in contents]), language=language
+    )
+    page = open_page("diagnose", lang=language)
+    page.file_uploader(key="files").set_value(
+        [(file, content, "application/octet-stream") for file, content in contents.items()]
+    )
+    page.button(key="run").click().run()
+    compare(html_of(page), diagnosis)
+
+
+def compare(page: str, diagnosis: Diagnosis) -> None:
+    """The page has the causes of the diagnosis, in their order, with their probabilities."""
+    titles = [(int(number), html.unescape(title)) for number, title in TITLES.findall(page)]
     assert sorted(titles) == [
         (number, cause.title) for number, cause in enumerate(diagnosis.causes, start=1)
     ]
-    shown = html.unescape(html_of(page))
+    shown = html.unescape(page)
     assert all(percent(cause.probability) in shown for cause in diagnosis.causes)

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app import cli
-from app.commands import web
-from app.commands.common import State
+from app.cli import main as cli
+from app.cli import web
+from app.cli.common import State
 from kb.errors import SettingsError
 from kb.settings import Settings
 
@@ -80,7 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproces
     """A real server on a free port, with the address it told."""
     home = tmp_path_factory.mktemp("web")
     process = subprocess.Popen(
-        [sys.executable, "-c", "from app.cli import main; main()", "web", "--port", "0"],
+        [sys.executable, "-c", "from app.cli.main import main; main()", "web", "--port", "0"],
         env=os.environ | {"TIMEOUT_KB_HOME": str(home)},
         stderr=subprocess.PIPE,
         text=True,
@@ -132,4 +132,10 @@ def test_it_ends_when_told_to(server: tuple[subprocess.Popen[str], str]) -> None
 def test_the_script_is_shipped() -> None:
     """What is started and what it reads lie in the package."""
     folder = Path(web.SCRIPT).parent
-    assert {"main.py", "look.css", "icon.svg"} <= {path.name for path in folder.iterdir()}
+    needed = {"main.py", "look.css", "icon.svg"}
+    assert needed <= {path.name for path in folder.rglob("*.*")}
+
+
+def test_streamlit_finds_no_pages_of_its_own() -> None:
+    """It would run each file of a folder called pages beside its script, in place of the script."""
+    assert not (Path(web.SCRIPT).parent / "pages").exists()

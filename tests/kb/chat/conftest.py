@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import pytest
 
 from kb.bootstrap import open_service
-from kb.chat import Chat
+from kb.chat.chat import Chat
 from kb.chat.types import Reply, Statement
 from kb.service import Service
 from kb.settings import Settings
+
+Talker = Callable[..., list[Reply]]  # says several messages in one conversation
 
 UNCITED = ("note", "hint")  # roles of statements about the conversation itself
 
@@ -41,6 +43,27 @@ def uncited(reply: Reply) -> list[Statement]:
             citation.id or citation.quote or citation.url for citation in statement.citations
         )
     ]
+
+
+def texts(reply: Reply) -> str:
+    """All that a reply says."""
+    return "\n".join(statement.text for statement in reply.statements)
+
+
+def roles(reply: Reply) -> set[str]:
+    """The roles of a reply's statements."""
+    return {statement.role for statement in reply.statements}
+
+
+def share(reply: Reply, cause: str) -> float:
+    """A cause's probability in the reply's diagnosis, 0 where it is not shown."""
+    causes = reply.diagnosis.causes if reply.diagnosis else ()
+    return next((item.probability for item in causes if item.id == cause), 0.0)
+
+
+def cited(statement: Statement, kind: str) -> list[str]:
+    """Ids of a statement's citations of that kind."""
+    return [citation.id for citation in statement.citations if citation.kind == kind]
 
 
 class CheckedChat(Chat):
@@ -82,7 +105,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def chat(service: Service, clock: Clock) -> CheckedChat:
-    """A chat without a language model; every reply is checked for uncited claims."""
+    """A chat; every reply is checked for uncited claims."""
     return CheckedChat(service, clock=clock)
 
 

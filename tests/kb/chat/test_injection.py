@@ -66,7 +66,7 @@ def test_a_log_does_not_end_the_incident(chat: CheckedChat) -> None:
     assert reply.language == "en"
     assert kept.reading is not None
     assert kept.reading.incident.first_error is not None
-    assert not kept.pinned
+    assert not kept.language_pinned
 
 
 def test_a_person_may_say_the_same_and_is_heard(chat: CheckedChat) -> None:
@@ -85,7 +85,7 @@ def test_an_answer_in_a_log_answers_no_question(chat: CheckedChat) -> None:
     option = first.question.options[0].text
     log = OOM_LOG.replace("\n", f"\nyes\n1\n{option}\n", 1)
     chat.say(log, conversation=first.conversation)
-    assert chat.conversation(first.conversation).answered == ()
+    assert chat.conversation(first.conversation).check_results == ()
 
 
 def test_secrets_are_kept_nowhere(chat: CheckedChat) -> None:
@@ -95,6 +95,6 @@ def test_secrets_are_kept_nowhere(chat: CheckedChat) -> None:
     told = chat.say(
         f"we run 2 nodes with token {secret} over roce", conversation=first.conversation
     )
-    record = chat._kept._records.get_conversation(first.conversation, now_s=0)
+    record = chat._store._records.get_conversation(first.conversation, now_s=0)
     assert secret not in f"{first}{told}"
     assert secret.encode() not in record.body

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kb.service import Service
-from kb.types import Language
+from kb.types.vocabulary import Language
 
 BEHIND = "rank-behind.log"
 
@@ -16,7 +16,9 @@ def test_ranks_that_hang_apart_are_evidence_and_nothing_says_they_agree(
     service: Service, data_dir: Path
 ) -> None:
     """Of the shipped example each part's operation is named, and no reason claims agreement."""
-    diagnosis = service.diagnose_paths([data_dir / "examples" / BEHIND], language="en", top=19)
+    diagnosis = service.answer(
+        service.read_paths([data_dir / "examples" / BEHIND]), language="en", top=19
+    )
     lead = diagnosis.causes[0]
     assert lead.id == "collective-mismatch"
     reason = next(e.reason for e in lead.evidence if e.source == "fact:different_ops_hang")
@@ -29,7 +31,9 @@ def test_ranks_that_hang_apart_are_evidence_and_nothing_says_they_agree(
 @pytest.mark.parametrize("name", [BEHIND, "rank-out-of-memory.log", "save-on-rank0.log"])
 def test_like_cases_say_what_is_alike(service: Service, data_dir: Path, name: str) -> None:
     """Each similar case of the shipped examples shares a cause, an operation or a backend."""
-    for case in service.diagnose_paths([data_dir / "examples" / name], language="en").cases:
+    for case in service.answer(
+        service.read_paths([data_dir / "examples" / name]), language="en"
+    ).cases:
         told = [item for item in case.why if item.startswith("same ")]
         assert told
         assert not any("=" in item for item in case.why)
@@ -37,7 +41,9 @@ def test_like_cases_say_what_is_alike(service: Service, data_dir: Path, name: st
 
 def test_an_operation_any_rank_hangs_in_is_shared(service: Service, data_dir: Path) -> None:
     """A case of the culprit's own operation is like the incident, not only one of the others'."""
-    cases = service.diagnose_paths([data_dir / "examples" / BEHIND], language="en").cases
+    cases = service.answer(
+        service.read_paths([data_dir / "examples" / BEHIND]), language="en"
+    ).cases
     case = next(case for case in cases if case.id == "pytorch-iterable-dataset-uneven-ddp")
     assert "same collective ALLREDUCE" in case.why
 
@@ -53,6 +59,8 @@ def test_why_a_file_was_not_read_is_told_in_the_answers_language(
     picture = tmp_path / "shot.png"
     picture.write_bytes(b"\x89PNG\r\n" + bytes(500))
     log = data_dir / "examples" / BEHIND
-    (unread,) = service.diagnose_paths([log, picture], language=language).incident.unread
+    (unread,) = service.answer(
+        service.read_paths([log, picture]), language=language
+    ).incident.unread
     assert (unread.file.endswith("shot.png"), unread.reason) == (True, reason)
     assert unread.code == "picture"

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kb.diagnose.fixes import order_fixes, versions_allow
+from kb.diagnose.fixes import (
+    elsewhere,
+    fit,
+    fix_score,
+    here_first,
+    order_fixes,
+)
 from kb.service import Service
-from kb.types import AppliesTo, Bilingual, FirstError, Fix, Incident
+from kb.types.incident import FirstError, Incident
+from kb.types.knowledge import AppliesTo, Bilingual, Fix
 
 WORDS = Bilingual(zh="做", en="do")
 
@@ -60,23 +67,6 @@ def test_cheap_and_safe_comes_before_dear_and_risky() -> None:
     assert [item.id for item in order_fixes(fixes, Incident())] == ["d", "a1", "a2", "c", "b"]
 
 
-@pytest.mark.parametrize(
-    ("specifier", "seen", "allowed"),
-    [
-        ("torch>=2.8", "2.10.0", True),
-        ("torch>=2.8", "2.4.1+cu121", False),
-        ("torch>=2.2,<2.8", "2.7.1", True),
-        ("torch<2.8", "", True),
-        ("torch>=2.8", "nightly", True),
-        ("nonsense", "2.4", True),
-    ],
-    ids=["as-numbers", "local-part", "range", "unseen", "not-a-version", "not-a-specifier"],
-)
-def test_versions(specifier: str, seen: str, allowed: bool) -> None:
-    """Versions compare as versions; what cannot be compared excludes nothing."""
-    assert versions_allow([specifier], {"torch": seen}) is allowed
-
-
 def test_a_fix_for_the_error_seen_comes_first() -> None:
     """The first error's kind is looked for in the fix's id; half of its words is another error."""
     first = FirstError(rank=2, line=1, kind="cuda_oom", text="CUDA out of memory")
@@ -85,6 +75,100 @@ def test_a_fix_for_the_error_seen_comes_first() -> None:
     assert ordered == ["crash/cuda-oom", "crash/a-host-oom", "crash/b-assert"]
     plain = [item.id for item in order_fixes(fixes, Incident())]
     assert plain == ["crash/a-host-oom", "crash/b-assert", "crash/cuda-oom"]
+
+
+NCCL = Incident(backend="nccl", frameworks=("deepspeed",), stage="save")
+
+
+@pytest.mark.parametrize(
+    ("applies", "incident", "score"),
+    [
+        (AppliesTo(), NCCL, 1.0),
+        (AppliesTo(frameworks=("deepspeed",)), NCCL, 2.0),
+        (AppliesTo(frameworks=("vllm", "deepspeed")), NCCL, 2.0),
+        (AppliesTo(frameworks=("vllm",)), NCCL, -1.0),
+        (AppliesTo(stages=("save",)), NCCL, 2.0),
+        (AppliesTo(stages=("eval",)), NCCL, 0.0),
+        (AppliesTo(stages=("eval",)), Incident(), 1.0),  # nobody knows the stage
+        (AppliesTo(frameworks=("deepspeed",), stages=("save",)), NCCL, 3.0),
+        (AppliesTo(backends=("nccl",)), NCCL, 1.0),
+        (AppliesTo(backends=("hccl",)), NCCL, -10.0),
+        (AppliesTo(backends=("hccl",)), Incident(), 1.0),  # nobody knows the backend
+        (AppliesTo(versions=("torch>=2.8",)), Incident(versions={"torch": "2.4"}), -10.0),
+        (AppliesTo(versions=("torch>=2.8",)), Incident(versions={"torch": "2.8"}), 1.0),
+    ],
+)
+def test_how_well_a_scope_fits(applies: AppliesTo, incident: Incident, score: float) -> None:
+    """1 everywhere, 2 for the framework seen, ±1 for the stage, -1 and -10 for what is not here."""
+    assert fit(applies, incident) == score
+
+
+@pytest.mark.parametrize(
+    ("made", "score"),
+    [
+        # 1 for applying everywhere; reported 0.25, medium cost 0.5, low risk 0
+        (fix("c/x"), 0.75),
+        (fix("c/x", status="confirmed"), 1.0),
+        (fix("c/x", status="unverified"), 0.5),
+        (fix("c/x", status="contradicted"), -9.5),
+        (fix("c/x", cost="low"), 1.25),
+        (fix("c/x", cost="high"), 0.25),
+        (fix("c/x", risk="medium"), 0.25),
+        (fix("c/x", risk="high"), -0.25),
+        (fix("c/cuda-oom"), 3.25),  # both words of the first error
+        (fix("cuda/oom"), 0.75),  # one of two is another error
+        (fix("c/host-oom"), 0.75),
+        (fix("c/x", signs=("fact:behind",)), 3.25),
+        (fix("c/x", signs=("fact:ahead",)), 0.75),
+        (fix("c/cuda-oom", signs=("fact:behind",)), 3.25),  # the better of the two reasons
+    ],
+)
+def test_the_score_of_a_fix(made: Fix, score: float) -> None:
+    """Fit, 2.5 for a fix made for the error or a sign that was seen, standing and ease."""
+    first = FirstError(rank=2, line=1, kind="cuda_oom_error", text="CUDA out of memory")
+    assert fix_score(made, Incident(first_error=first), {"fact:behind"}) == score
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "score"),
+    [
+        ("a_b_c", "c/a-b", 2.4167),  # 2 of 3 words
+        ("a_b", "c/a", 0.75),  # half is no match
+        ("error", "c/error", 0.75),  # "error" is in nearly every kind
+    ],
+)
+def test_words_of_the_first_error_in_the_id(kind: str, name: str, score: float) -> None:
+    """2.5 times the share of its words, where that is more than half."""
+    first = FirstError(rank=2, line=1, kind=kind, text="")
+    made = fix_score(fix(name), Incident(first_error=first))
+    assert made == pytest.approx(score, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("applies", "incident", "foreign"),
+    [
+        (AppliesTo(), Incident(), False),
+        (AppliesTo(frameworks=("pytorch",)), Incident(), False),
+        (AppliesTo(frameworks=("ddp", "vllm")), Incident(), False),
+        (AppliesTo(frameworks=("vllm",)), Incident(), True),
+        (AppliesTo(frameworks=("vllm",)), Incident(frameworks=("vllm",)), False),
+        (AppliesTo(backends=("nccl",)), Incident(), False),
+        (AppliesTo(backends=("gloo", "hccl")), Incident(), True),
+        (AppliesTo(backends=("hccl",)), Incident(backend="hccl"), False),
+        (AppliesTo(backends=("nccl",)), Incident(backend="gloo"), True),
+        (AppliesTo(frameworks=("vllm",), backends=("nccl",)), Incident(), True),
+    ],
+)
+def test_what_is_made_for_elsewhere(applies: AppliesTo, incident: Incident, foreign: bool) -> None:
+    """Another framework than those seen, PyTorch and DDP aside; another backend, or NCCL's."""
+    assert elsewhere(applies, incident) is foreign
+
+
+def test_a_fix_made_for_another_sign_stands_behind() -> None:
+    """Where none of its signs was seen it comes last, wherever it applies; its order is kept."""
+    fixes = [fix("b", signs=("cue:other",)), fix("c"), fix("a"), fix("d", signs=("cue:ours",))]
+    ordered = here_first(fixes, Incident(), {"cue:ours"})
+    assert [item.id for item in ordered] == ["c", "a", "d", "b"]
 
 
 def test_a_fix_made_for_what_was_seen_comes_first(service: Service) -> None:

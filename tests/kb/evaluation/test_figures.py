@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from kb.evaluation.figures import (
-    CauseRow,
     Prediction,
     calibration_error,
     confusion,
@@ -19,16 +16,18 @@ from kb.evaluation.figures import (
     splits,
     top1_at_coverage,
 )
-from tests.kb.evaluation.samples import SIX, incident, prediction
+from kb.evaluation.published import CauseFigures
+from tests.kb.evaluation.examples import SIX, prediction
+from tests.kb.train.examples import thread
 
 
 def test_shares_count_places() -> None:
     """Of `SIX` three are right at once, four or as good, and all stand among three."""
     found = quality(SIX)
-    assert found.top1.mean == pytest.approx(3 / 6)
-    assert found.top1_also.mean == pytest.approx(4 / 6)
-    assert (found.top3.mean, found.top3_also.mean) == (1.0, 1.0)
-    assert (found.top1.n, found.macro_top1.n) == (6, 6)
+    assert found["top1"].mean == pytest.approx(3 / 6)
+    assert found["top1_also"].mean == pytest.approx(4 / 6)
+    assert (found["top3"].mean, found["top3_also"].mean) == (1.0, 1.0)
+    assert (found["top1"].n, found["macro_top1"].n) == (6, 6)
 
 
 def test_the_macro_average_weighs_causes_alike() -> None:
@@ -83,10 +82,10 @@ def test_equal_confidence_is_ordered_by_incident() -> None:
 def test_the_table_of_causes() -> None:
     """A row each: how many, ranked first and among three, how often named and rightly."""
     alpha, beta, chi = per_cause(SIX)
-    assert alpha == CauseRow(cause="alpha", n=4, top1=0.5, top3=1.0, named=3, precision=2 / 3)
-    assert beta == CauseRow(cause="beta", n=1, top1=1.0, top3=1.0, named=3, precision=1 / 3)
+    assert alpha == CauseFigures(cause="alpha", n=4, top1=0.5, top3=1.0, named=3, precision=2 / 3)
+    assert beta == CauseFigures(cause="beta", n=1, top1=1.0, top3=1.0, named=3, precision=1 / 3)
     assert (chi.n, chi.top1, chi.named) == (1, 0.0, 0)
-    assert math.isnan(chi.precision)
+    assert chi.precision is None
 
 
 def test_confusion_counts_pairs() -> None:
@@ -104,13 +103,13 @@ def test_splits_part_by_language_and_log() -> None:
 
     def made(name: str, language: str, log: str) -> Prediction:
         return Prediction(
-            incident=incident(name, language=language, log=log),
+            thread=thread(name, language=language, log=log),
             causes=("alpha",),
             probabilities=(1.0,),
         )
 
     parts = splits([made("i1", "en", "x"), made("i2", "zh", ""), made("i3", "en", "")])
-    names = {key: [item.incident.id for item in part] for key, part in parts.items()}
+    names = {key: [item.thread.id for item in part] for key, part in parts.items()}
     assert names == {
         "English": ["i1", "i3"],
         "Chinese": ["i2"],

@@ -11,8 +11,8 @@ import pytest
 
 from kb.errors import DataError
 from kb.evaluation.golden import PASSES, QUERIES, SETTLED, GoldenSet, agreement, load_golden
-from kb.knowledge import Knowledge, load_knowledge
-from kb.text import has_han
+from kb.knowledge.load import Knowledge, load_knowledge
+from kb.text.language import has_han
 from tests.copied import Originals, case_texts, shared_originals
 
 MIN_KAPPA = 0.6  # below it two judgements are usually called moderate

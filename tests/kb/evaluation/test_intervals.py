@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from kb.evaluation.intervals import figure_interval, mean_interval
+from kb.errors import InputError
+from kb.evaluation.intervals import figure_interval, mean_interval, ratio_interval, share
 
 
 def test_a_constant_has_no_spread() -> None:
@@ -24,10 +23,10 @@ def test_the_interval_is_that_of_the_normal_law() -> None:
 
 
 def test_of_nothing_nothing_is_known() -> None:
-    """No values give NaN and n = 0, not an error."""
+    """No values give None and n = 0, not an error."""
     for found in (mean_interval([]), figure_interval([], len)):
         assert found.n == 0
-        assert math.isnan(found.mean)
+        assert found.mean is None
 
 
 def test_a_figure_is_resampled_like_a_mean() -> None:
@@ -38,3 +37,32 @@ def test_a_figure_is_resampled_like_a_mean() -> None:
     assert drawn.mean == direct.mean
     assert (drawn.low, drawn.high) == pytest.approx((direct.low, direct.high), abs=0.011)
     assert figure_interval(values, lambda items: sum(items) / len(items)) == drawn
+
+
+def test_a_share_counts_what_meets_the_condition() -> None:
+    """Two of four items are even, with the interval of that mean."""
+    assert share([1, 2, 3, 4], lambda number: number % 2 == 0) == mean_interval([0, 1, 0, 1])
+
+
+# --- ratios --------------------------------------------------------------------------------------
+
+
+def test_ratio_of_the_means_and_not_mean_of_the_ratios() -> None:
+    """1 of 2 items against 2 of 2 is a half, though one item has ratio 0."""
+    ratio = ratio_interval([1, 0], [1, 1])
+    assert (ratio.mean, ratio.n) == (0.5, 2)
+    assert (ratio.low, ratio.high) == (0, 1)
+
+
+def test_items_are_drawn_in_pairs() -> None:
+    """Where every item halves, every draw halves: there is no spread."""
+    ratio = ratio_interval([0.5, 0.25, 0], [1, 0.5, 0])
+    assert (ratio.mean, ratio.low, ratio.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_no_ratio_without_a_denominator() -> None:
+    """All zero below: None; lengths that do not pair are refused."""
+    assert ratio_interval([1], [0]).mean is None
+    assert ratio_interval([], []).mean is None
+    with pytest.raises(InputError, match="2 numerators"):
+        ratio_interval([1, 2], [1])

@@ -9,18 +9,16 @@ import msgspec
 import pytest
 
 from kb.errors import DataError, InputError
-from kb.evaluation.history import last_line
-from kb.evaluation.intervals import NOTHING, Interval
-from kb.evaluation.publish import diagnosis_figures, figure
 from kb.evaluation.published import (
     PUBLISHED,
-    Figure,
-    Published,
+    Interval,
+    PublishedFigures,
     RetrievalFigures,
     load_published,
     save_published,
 )
-from tests.kb.evaluation.samples import measured
+from kb.evaluation.report import diagnosis_figures, last_line
+from tests.kb.evaluation.examples import measured
 
 RETRIEVAL = RetrievalFigures(
     date="2030-01-02",
@@ -28,8 +26,8 @@ RETRIEVAL = RetrievalFigures(
     cases=7,
     kappa=None,
     routes=(),
-    parity=Figure(mean=None, low=None, high=None, n=0),
-    parity_of_words=Figure(mean=0.9, low=0.8, high=1.0, n=2),
+    parity=Interval(mean=None, low=None, high=None, n=0),
+    parity_of_words=Interval(mean=0.9, low=0.8, high=1.0, n=2),
 )
 
 
@@ -38,7 +36,7 @@ def test_the_figures_are_those_of_the_predictions() -> None:
     found = diagnosis_figures(measured(), date="2030-01-02")
     assert found.figures["top1"].mean == 0.5
     assert found.figures["top3"].mean == 1.0
-    assert found.figures["false_alarms"] == Figure(mean=0.5, low=0.0, high=1.0, n=2)
+    assert found.figures["false_alarms"] == Interval(mean=0.5, low=0.0, high=1.0, n=2)
     assert found.measurable == sum(row.n for row in found.causes) == 6
     assert sum(part.right.n for part in found.bins) == 6
     assert {row.cause: (row.n, row.named) for row in found.causes} == {
@@ -49,36 +47,46 @@ def test_the_figures_are_those_of_the_predictions() -> None:
     assert (found.answered, found.answered_right) == (6, 3)
 
 
-def test_what_was_not_measured_is_none() -> None:
+def test_what_was_not_measured_is_none(tmp_path: Path) -> None:
     """JSON has no NaN: nothing measured is null, and reads back as None."""
-    assert figure(NOTHING) == Figure(mean=None, low=None, high=None, n=0)
-    chi = diagnosis_figures(measured(), date="2030-01-02").causes[-1]
-    assert (chi.cause, chi.precision) == ("chi", None)
+    found = diagnosis_figures(measured(), date="2030-01-02")
+    assert (found.causes[-1].cause, found.causes[-1].precision) == ("chi", None)
+    save_published(tmp_path, found)
+    read = load_published(tmp_path).diagnosis
+    assert read is not None
+    assert read.causes[-1].precision is None
 
 
-def test_figures_are_rounded() -> None:
+def test_figures_are_rounded(tmp_path: Path) -> None:
     """Four digits: more would change with every platform."""
     interval = Interval(mean=1 / 3, low=0.123456, high=2 / 3, n=3)
-    assert figure(interval) == Figure(mean=0.3333, low=0.1235, high=0.6667, n=3)
+    save_published(tmp_path, replace(RETRIEVAL, parity=interval))
+    found = load_published(tmp_path).retrieval
+    assert found is not None
+    assert found.parity == Interval(mean=0.3333, low=0.1235, high=0.6667, n=3)
 
 
 def test_parts_are_written_one_by_one(tmp_path: Path) -> None:
     """Writing one part keeps the other, and reading gives back what was written."""
-    diagnosis = diagnosis_figures(measured(), date="2030-01-02")
-    assert load_published(tmp_path) == Published()
-    save_published(tmp_path / "new", diagnosis=diagnosis)
-    save_published(tmp_path / "new", retrieval=RETRIEVAL)
-    assert load_published(tmp_path / "new") == Published(diagnosis=diagnosis, retrieval=RETRIEVAL)
+    save_published(tmp_path / "old", diagnosis_figures(measured(), date="2030-01-02"))
+    diagnosis = load_published(tmp_path / "old").diagnosis
+    assert diagnosis is not None
+    assert load_published(tmp_path) == PublishedFigures()
+    save_published(tmp_path / "new", diagnosis)
+    save_published(tmp_path / "new", RETRIEVAL)
+    assert load_published(tmp_path / "new") == PublishedFigures(
+        diagnosis=diagnosis, retrieval=RETRIEVAL
+    )
     assert [path.name for path in (tmp_path / "new").iterdir()] == [PUBLISHED]
 
 
 def test_the_date_moves_with_the_figures(tmp_path: Path) -> None:
     """Measuring the same again leaves the file as it is; another figure brings its date."""
-    path = save_published(tmp_path, retrieval=RETRIEVAL)
+    path = save_published(tmp_path, RETRIEVAL)
     before = path.read_bytes()
-    save_published(tmp_path, retrieval=replace(RETRIEVAL, date="2031-01-01"))
+    save_published(tmp_path, replace(RETRIEVAL, date="2031-01-01"))
     assert path.read_bytes() == before
-    save_published(tmp_path, retrieval=replace(RETRIEVAL, date="2031-01-01", queries=3))
+    save_published(tmp_path, replace(RETRIEVAL, date="2031-01-01", queries=3))
     found = load_published(tmp_path).retrieval
     assert found is not None
     assert (found.date, found.queries) == ("2031-01-01", 3)
@@ -101,7 +109,7 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path, content: str, says: 
     assert PUBLISHED in refused.value.what
     assert "timeout-kb evaluate" in refused.value.todo
     with pytest.raises(DataError):
-        save_published(tmp_path, retrieval=RETRIEVAL)
+        save_published(tmp_path, RETRIEVAL)
     assert (tmp_path / PUBLISHED).read_text("utf-8") == content
 
 
@@ -109,7 +117,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A file in place of the folder is an error of the input."""
     (tmp_path / "file").write_text("", "utf-8")
     with pytest.raises((InputError, DataError), match="file"):
-        save_published(tmp_path / "file", retrieval=RETRIEVAL)
+        save_published(tmp_path / "file", RETRIEVAL)
 
 
 def test_the_shipped_figures_are_those_of_the_report(data_dir: Path) -> None:

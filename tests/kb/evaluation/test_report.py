@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from kb.errors import InputError
-from kb.evaluation.report import render, write_report
-from kb.evaluation.report_tables import goals_section, table
-from tests.kb.evaluation.samples import measured
+from kb.evaluation.report import append_history, render, table, write_report
+from tests.kb.evaluation.examples import measured, without_healthy
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
@@ -35,7 +35,7 @@ def test_tables_are_even() -> None:
 
 def test_a_goal_is_met_or_not() -> None:
     """A figure at its goal is met, one below (or an error above) is not."""
-    by_name = {row[0]: row for row in rows(goals_section(measured()), "Goals")}
+    by_name = {row[0]: row for row in rows(render(measured()), "Goals")}
     assert by_name["first is right"][1:] == ["≥ 0.64", "0.500 [0.167, 0.833], n=6", "**no**"]
     assert by_name["right among three"][3] == "yes"
     assert by_name["false alarms"][3] == "**no**"
@@ -72,7 +72,7 @@ def test_alarms_and_parting_twins_are_named() -> None:
 
 def test_what_was_not_measured_says_so() -> None:
     """Without negatives the report names the option that adds them."""
-    text = render(replace(measured(), negatives=()))
+    text = render(without_healthy(measured()))
     assert "Not measured: add `--negatives DIR`" in text
     assert "| false alarms | ≤ 0.03 | not measured |" in text
 
@@ -105,3 +105,56 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_table_is_markdown() -> None:
     """Header, rule, rows."""
     assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+# --- the history ---------------------------------------------------------------------------------
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """The history as objects."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_line_holds_date_counts_and_figures(tmp_path: Path) -> None:
+    """The first run writes one line with what was measured on how much."""
+    path = tmp_path / "history.jsonl"
+    assert append_history(path, measured(), date="2030-01-02")
+    (line,) = lines(path)
+    assert line["date"] == "2030-01-02"
+    assert (line["incidents"], line["measurable"], line["top1"]) == (6, 6, 0.5)
+    assert line["false_alarms"] == 0.5
+    assert line["known_recall_at_1"] == 1.0
+
+
+def test_only_a_change_adds_a_line(tmp_path: Path) -> None:
+    """The same figures another day add nothing; another figure adds a line below the first."""
+    path = tmp_path / "history.jsonl"
+    append_history(path, measured(), date="2030-01-02")
+    assert not append_history(path, measured(), date="2030-01-03")
+    assert append_history(path, replace(measured(), cases=8), date="2030-01-04")
+    assert [(line["date"], line["cases"]) for line in lines(path)] == [
+        ("2030-01-02", 7),
+        ("2030-01-04", 8),
+    ]
+
+
+def test_time_alone_is_no_change(tmp_path: Path) -> None:
+    """A faster or slower machine adds no line."""
+    path = tmp_path / "history.jsonl"
+    append_history(path, measured(), date="2030-01-02")
+    assert not append_history(path, measured(took_ms=99.0), date="2030-01-02")
+
+
+def test_a_damaged_history_is_named(tmp_path: Path) -> None:
+    """A last line that is no JSON stops the run with the file's name."""
+    path = tmp_path / "history.jsonl"
+    path.write_text("not json\n", "utf-8")
+    with pytest.raises(InputError, match=r"history\.jsonl"):
+        append_history(path, measured(), date="2030-01-02")
+
+
+def test_without_healthy_logs_there_is_no_rate_of_alarms(tmp_path: Path) -> None:
+    """What was not measured is left out, not written as 0."""
+    path = tmp_path / "history.jsonl"
+    append_history(path, without_healthy(measured()), date="2030-01-02")
+    assert "false_alarms" not in lines(path)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,27 +11,57 @@ import pytest
 from numpy.typing import NDArray
 
 from kb.embed import load_embedder
-from kb.evaluation.ablation import SHIPPED
 from kb.evaluation.golden import GoldenQuery, GoldenSet, load_golden
-from kb.evaluation.metrics import Result
-from kb.evaluation.retrieval import Benchmark, Query
+from kb.evaluation.metrics import GradedRanking, RouteQuality
 from kb.evaluation.search_quality import (
     BOTH,
     CROSS,
     MINILM,
     MINILM_HYBRID,
     SAME,
+    SHIPPED,
     GoldenReport,
+    GradedQuestion,
+    Remembering,
+    answer_entry,
+    ask,
+    in_one_language,
     measure_golden,
-    measure_threads,
+    measure_posts,
+    searchable,
 )
-from kb.knowledge import load_knowledge
+from kb.knowledge.load import load_knowledge
 from kb.settings import Settings
-from kb.text import Tokenizer
-from tests.kb.evaluation.test_ablation import twin
+from kb.text.tokenizer import Tokenizer
+from kb.types.entries import Chunk, Entry, Section
+from kb.types.vocabulary import Language
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
+from tests.kb.train.examples import thread
 
 ROUTES = ["lexical", "lexical + expansion", "dense", SHIPPED]
+
+
+def twin(entry_id: str, zh: str, en: str) -> Entry:
+    """An entry with one chunk and one section a language."""
+    texts: tuple[tuple[Language, str], ...] = (("zh", zh), ("en", en))
+    return replace(
+        make_entry(entry_id),
+        language="both",
+        sections=tuple(
+            Section(role="symptoms", title="t", text=text, language=language)
+            for language, text in texts
+        ),
+        chunks=tuple(
+            Chunk(
+                id=f"{entry_id}#{number}",
+                entry_id=entry_id,
+                role="symptoms",
+                language=language,
+                text=text,
+            )
+            for number, (language, text) in enumerate(texts)
+        ),
+    )
 
 
 def golden_set(*queries: GoldenQuery, grades: dict[str, dict[str, int]]) -> GoldenSet:
@@ -38,9 +69,88 @@ def golden_set(*queries: GoldenQuery, grades: dict[str, dict[str, int]]) -> Gold
     return GoldenSet(queries=queries, first=grades, second=grades)
 
 
-def by_route(results: tuple[Result, ...], group: str) -> dict[str, float]:
+def by_route(results: tuple[RouteQuality, ...], group: str) -> dict[str, float]:
     """Recall@1 of every route in one group."""
     return {one.route: one.recall_at_1.mean for one in results if one.group == group}
+
+
+def test_each_route_finds_what_it_can() -> None:
+    """Words find words, translations find the other language, the model finds its neighbours."""
+    entries = [make_entry("zh", "超时"), make_entry("en", "timeout"), make_entry("no", "salad")]
+    with searchable(entries, WordEmbedder(), SplitTokenizer({"timeout": "超时"})) as rankers:
+        found = {name: rank("timeout") for name, rank in rankers.items()}
+    assert list(found) == ["lexical", "lexical + expansion", "dense", SHIPPED]
+    assert found["lexical"] == ["en"]
+    assert found["lexical + expansion"] == ["en", "zh"]
+    assert found["dense"][0] == "en"
+    assert sorted(found["dense"]) == ["en", "no", "zh"]
+    assert found[SHIPPED][:2] == ["en", "zh"]
+
+
+def test_an_entry_counts_once_by_its_best_chunk() -> None:
+    """Chunks become entries in the order of their first chunk."""
+    entries = [make_entry("a", "red", "red green"), make_entry("b", "green green", "blue")]
+    with searchable(entries, WordEmbedder(), SplitTokenizer()) as rankers:
+        assert rankers["lexical"]("green") == ["b", "a"]
+        assert rankers["lexical"]("red") == ["a"]
+
+
+def test_a_question_of_unknown_words_finds_nothing() -> None:
+    """Without words and without a vector there is no ranking."""
+    with searchable([make_entry("a", "red")], WordEmbedder(), SplitTokenizer()) as rankers:
+        assert rankers["lexical"]("...") == rankers["dense"]("...") == []
+
+
+def test_one_language_of_an_entry() -> None:
+    """The other language's sections and chunks are gone, and nothing else."""
+    entry = twin("a", "超时", "timeout")
+    english = in_one_language(entry, "en")
+    assert [chunk.text for chunk in english.chunks] == ["timeout"]
+    assert {section.language for section in english.sections} == {"en"}
+    same = replace(english, language="both", sections=entry.sections, chunks=entry.chunks)
+    assert same == entry
+    with searchable([english], WordEmbedder(), SplitTokenizer()) as rankers:
+        assert rankers["lexical"]("超时") == []
+        assert rankers["lexical"]("timeout") == ["a"]
+
+
+def test_texts_are_encoded_once() -> None:
+    """Vectors are those of the model, in the order asked, each text encoded a single time."""
+    model = WordEmbedder()
+    remembering = Remembering(model)
+    first = remembering.encode_passages(["a", "b", "a"])
+    second = remembering.encode_passages(["b", "c"])
+    assert model.encoded == 3
+    assert np.array_equal(first, WordEmbedder().encode_passages(["a", "b", "a"]))
+    assert np.array_equal(second, WordEmbedder().encode_passages(["b", "c"]))
+    assert remembering.encode_queries([]).shape == (0, model.dimension)
+    assert (remembering.name, remembering.dimension) == (model.name, model.dimension)
+
+
+def test_answers_carry_grades() -> None:
+    """Every route's ranking becomes grades, questions in their order."""
+    rankers = {"up": lambda _: ["a", "b"], "down": lambda _: ["b"]}
+    questions = [
+        GradedQuestion(text="x", grades={"a": 2}),
+        GradedQuestion(text="y", grades={"b": 1}),
+    ]
+    answers = ask(rankers, questions)
+    assert answers["up"] == [
+        GradedRanking(ranking=(2, 0), ideal=(2,)),
+        GradedRanking(ranking=(0, 1), ideal=(1,)),
+    ]
+    assert answers["down"] == [
+        GradedRanking(ranking=(0,), ideal=(2,)),
+        GradedRanking(ranking=(1,), ideal=(1,)),
+    ]
+
+
+def test_a_thread_s_answer_becomes_an_entry() -> None:
+    """The answer is the one chunk of the entry under the thread's id, and is found by its words."""
+    entries = [answer_entry(thread(name, answer=f"a{name}")) for name in "xy"]
+    assert [(entry.id, entry.chunks[0].text) for entry in entries] == [("x", "ax"), ("y", "ay")]
+    with searchable(entries, WordEmbedder(), SplitTokenizer()) as rankers:
+        assert rankers["lexical"]("ay") == ["y"]
 
 
 def test_a_query_crosses_to_the_other_language_only() -> None:
@@ -117,16 +227,15 @@ def test_another_model_stands_beside() -> None:
 
 
 def test_threads_are_split_by_language() -> None:
-    """Every post is searched among all threads; groups are its language pair."""
-    benchmark = Benchmark(
-        queries=(
-            Query(id="t0", text="red", group="en→en", relevant=0),
-            Query(id="t1", text="蓝", group="zh→en", relevant=1),
-        ),
-        documents=("red", "blue"),
-    )
-    results = measure_threads(benchmark, WordEmbedder(), SplitTokenizer({"蓝": "blue"}))
+    """Every post is searched among all threads; groups are language pairs, mixed ones Chinese."""
+    threads = [
+        thread("t0", text="red", answer="red"),
+        thread("t1", text="蓝", language="zh", answer="blue"),
+        thread("t2", text="绿", language="mixed", answer="green"),
+    ]
+    results = measure_posts(threads, WordEmbedder(), SplitTokenizer({"蓝": "blue", "绿": "green"}))
     assert by_route(results, "en→en") == dict.fromkeys(ROUTES, 1)
+    assert {one.count for one in results if one.group == "zh→en"} == {2}
     crossing = by_route(results, "zh→en")
     assert (crossing["lexical"], crossing["lexical + expansion"]) == (0, 1)
 
@@ -139,7 +248,7 @@ def shipped(data_dir: Path) -> GoldenReport:
     return measure_golden(load_golden(data_dir / "golden"), cases, embedder, tokenizer)
 
 
-def of(report: GoldenReport, group: str, route: str = SHIPPED) -> Result:
+def of(report: GoldenReport, group: str, route: str = SHIPPED) -> RouteQuality:
     """One row of the tables."""
     return next(one for one in report.results if (one.group, one.route) == (group, route))
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kb.index import SearchIndex, Term
+from kb.index.base import Term
+from kb.index.live import SearchIndex
 from kb.store import Store
+from kb.types.entries import NO_FILTERS
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,8 +28,15 @@ def entries(start: int, stop: int) -> list[object]:
 
 def open_index(store: Store, **options: object) -> SearchIndex:
     """The index beside the store."""
+    index = new_index(store, **options)
+    index.catch_up()
+    return index
+
+
+def new_index(store: Store, **options: object) -> SearchIndex:
+    """The same, not looked into yet."""
     parts: dict[str, object] = {"embedder": WordEmbedder(), "tokenizer": SplitTokenizer()}
-    return SearchIndex.open(store.path.parent / "index", store=store, **(parts | options))  # type: ignore[arg-type]
+    return SearchIndex(store.path.parent / "index", store=store, **(parts | options))  # type: ignore[arg-type]
 
 
 def assert_follows(index: SearchIndex, store: Store) -> None:
@@ -41,7 +50,7 @@ def assert_follows(index: SearchIndex, store: Store) -> None:
     assert snapshot.manifest.chunks == snapshot.lexical.size == snapshot.dense.size == len(truth)
     assert snapshot.catalogue.numbers.tolist() == sorted(truth)
     assert sorted(snapshot.catalogue.ids.tolist()) == store.ids()
-    assert snapshot.catalogue.facets(None) == store.facets()
+    assert snapshot.catalogue.select(NO_FILTERS).facets == store.facets()
     for word in ("alpha", "w3", "w21"):
         query = embedder.encode_queries([word])[0]
         numbers, scores = snapshot.dense.search(query, len(truth) + 5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kb.index.catalogue import Catalogue
 from kb.store import Store
-from kb.types import CauseClaim, Filters, Tags
+from kb.types.entries import NO_FILTERS, CauseClaim, Filters, Tags
 from tests.kb.fakes import make_entry
 
 OPS = ("ALLREDUCE", "allreduce", "BROADCAST")
@@ -69,7 +69,7 @@ def test_filters_and_facets_are_the_databases(store: Store, filters: Filters) ->
     mask = catalogue.passing(filters)
     ids = catalogue.ids if mask is None else catalogue.ids[mask]
     assert sorted(ids.tolist()) == store.ids(filters)
-    assert catalogue.facets(mask) == store.facets(filters)
+    assert catalogue.select(filters).facets == store.facets(filters)
     if mask is not None:
         chunks = [c.id for e in store.iter_entries(filters) for c in e.chunks]
         found = store.chunks(catalogue.chunks_of(mask).tolist())
@@ -113,7 +113,7 @@ def test_owners_of_unknown_chunks_are_none(store: Store) -> None:
     assert owners.tolist() == [int(catalogue.owners[0]), -1, -1]
     empty = Catalogue.of(store.catalogue_rows([]))
     assert empty.owners_of(np.array([1], dtype=np.int64)).tolist() == [-1]
-    assert empty.facets(None) == {}
+    assert empty.select(NO_FILTERS).facets == {}
 
 
 def assert_same(one: Catalogue, other: Catalogue) -> None:
@@ -135,6 +135,5 @@ def test_a_selection_is_what_passes(store: Store, filters: Filters) -> None:
     if mask is not None:
         chunks = catalogue.numbers if chosen.chunks is None else chosen.chunks
         assert chunks.tolist() == catalogue.chunks_of(mask).tolist()
-    assert chosen.facets == catalogue.facets(mask)
     assert chosen.filters == (Filters() if everything else filters)
     assert catalogue.select(filters) is chosen

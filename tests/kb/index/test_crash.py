@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from kb.errors import KBError
-from kb.index import Term
-from kb.index.generations import CURRENT
+from kb.index.base import Term
+from kb.index.live import CURRENT
 from kb.store import Store
-from kb.types import Filters
+from kb.types.entries import Filters
 from tests.kb.fakes import WordEmbedder, make_entry
 from tests.kb.index.following import ROOT, WORDS, assert_follows, entries, open_index, text
 
@@ -23,31 +23,37 @@ PUBLISH = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-import kb.index.generations as generations
-from kb.index import SearchIndex
+import kb.files.atomic as atomic
+from kb.index.live import SearchIndex
 from kb.store import Store
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
 
-def told(stage, *numbers):
-    print(stage, flush=True)
+def report(step):
+    print(step, flush=True)
 
-sync = generations._sync
+class LoudEmbedder(WordEmbedder):
+    def encode_passages(self, texts):
+        report("embed")
+        return super().encode_passages(texts)
+
+sync = atomic.sync
 def slow_sync(path):
-    told("sync")
+    report("sync")
     sync(path)
-generations._sync = slow_sync
+atomic.sync = slow_sync
 
 store = Store.open(Path({path!r}))
-index = SearchIndex.open(Path({path!r}).parent / "index", store=store, embedder=WordEmbedder(),
-    tokenizer=SplitTokenizer(), progress=told)
+index = SearchIndex(Path({path!r}).parent / "index", store=store, embedder=LoudEmbedder(),
+    tokenizer=SplitTokenizer())
+index.catch_up()
 for batch in range(1000):
     store.upsert([make_entry(f"b{{batch}}-{{n}}", f"alpha w{{n}}", "beta") for n in range(3)])
-    told("stored")
+    report("stored")
     if batch % 3 == 2:
         index.rebuild()
     else:
         index.catch_up()
-    told("published")
+    report("published")
 """
 
 
@@ -120,12 +126,13 @@ import resource, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from kb.errors import SearchIndexError
-from kb.index import SearchIndex
+from kb.index.live import SearchIndex
 from kb.store import Store
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
 store = Store.open(Path({path!r}))
-index = SearchIndex.open(Path({path!r}).parent / "index", store=store, embedder=WordEmbedder(),
+index = SearchIndex(Path({path!r}).parent / "index", store=store, embedder=WordEmbedder(),
     tokenizer=SplitTokenizer())
+index.catch_up()
 texts = (" ".join(f"w{{n * 7 + k}}" for k in range(50)) for n in range(1500))
 store.upsert([make_entry(f"e{{n}}", text) for n, text in enumerate(texts)])
 store.vectors.put("words@1", store.chunk_changes_since(1).chunks,
@@ -183,7 +190,7 @@ def test_two_builders_do_not_disturb_each_other(store: Store) -> None:
 def test_opening_no_index_loads_no_engine() -> None:
     """Importing what the command line imports leaves FAISS and tantivy alone."""
     code = (
-        "import sys, kb.index, kb.search, kb.store\n"
+        "import sys, kb.index, kb.search.searcher, kb.store\n"
         "print(sorted({'faiss', 'tantivy', 'torch', 'jieba'} & set(sys.modules)))"
     )
     run = subprocess.run(

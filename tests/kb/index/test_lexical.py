@@ -11,13 +11,14 @@ import pytest
 
 from kb.errors import SearchIndexError
 from kb.index import lexical
-from kb.index.base import Document, Term
-from kb.types import Filters
+from kb.index.base import Term
+from kb.index.lexical import ChunkWords
+from kb.types.entries import Filters
 
 K1, B = 1.2, 0.75
 
 
-def document(number: int, body: str, **fields: object) -> Document:
+def document(number: int, body: str, **fields: object) -> ChunkWords:
     """A document with that body."""
     values: dict[str, object] = {
         "number": number,
@@ -27,10 +28,10 @@ def document(number: int, body: str, **fields: object) -> Document:
         "signature": (),
         "tags": (("kind", "case" if number % 2 else "thread"), ("cause", f"c{number % 3}")),
     }
-    return Document(**(values | fields))  # type: ignore[arg-type]
+    return ChunkWords(**(values | fields))  # type: ignore[arg-type]
 
 
-def bm25(documents: list[Document], terms: list[Term]) -> dict[int, float]:
+def bm25(documents: list[ChunkWords], terms: list[Term]) -> dict[int, float]:
     """The formula, over all documents; documents without a term are left out."""
     lengths = [len(one.body) for one in documents]
     average = sum(lengths) / len(lengths)
@@ -58,7 +59,7 @@ CORPUS = [
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An index of the corpus."""
-    lexical.build(tmp_path, CORPUS)
+    lexical.write(tmp_path, CORPUS)
     return tmp_path
 
 
@@ -126,7 +127,7 @@ def test_filters_act_before_ranking(folder: Path, filters: Filters, passes: obje
 def test_a_date_range_includes_its_ends(tmp_path: Path) -> None:
     """Since and until pass the days they name; an entry without a date passes neither."""
     days = {1: 0, 2: 20240101, 3: 20240215, 4: 20240301}
-    lexical.build(tmp_path, [document(n, "x", day=day) for n, day in days.items()])
+    lexical.write(tmp_path, [document(n, "x", day=day) for n, day in days.items()])
     index = lexical.load(tmp_path)
 
     def found(**dates: str) -> list[int]:
@@ -139,7 +140,7 @@ def test_a_date_range_includes_its_ends(tmp_path: Path) -> None:
 
 def test_signatures_are_a_field_of_their_own(tmp_path: Path) -> None:
     """A word of the body is not found in the signature, and the other way round."""
-    lexical.build(tmp_path, [document(1, "alpha", signature=("beta",)), document(2, "beta")])
+    lexical.write(tmp_path, [document(1, "alpha", signature=("beta",)), document(2, "beta")])
     index = lexical.load(tmp_path)
     assert index.search([Term(word="beta")], 9, field="signature")[0].tolist() == [1]
     assert index.search([Term(word="beta")], 9)[0].tolist() == [2]
@@ -149,7 +150,7 @@ def test_changes_are_for_new_readers(folder: Path) -> None:
     """A reader opened before keeps its answers; one opened after sees all changes at once."""
     before = lexical.load(folder)
     old = before.search([Term(word="nccl")], 100)
-    lexical.change(folder, [1, 2], [document(3, "fresh"), document(99, "fresh nccl")])
+    lexical.write(folder, [document(3, "fresh"), document(99, "fresh nccl")], [1, 2, 3])
     after = lexical.load(folder)
     assert after.search([Term(word="fresh")], 9)[0].tolist() == [3, 99]
     assert not {1, 2, 3} & set(after.search([Term(word="nccl")], 100)[0].tolist())
@@ -161,7 +162,7 @@ def test_changes_are_for_new_readers(folder: Path) -> None:
 def test_applying_a_change_twice_changes_nothing_more(folder: Path) -> None:
     """A catch-up that is repeated after a crash leaves no chunk twice."""
     for _ in range(2):
-        lexical.change(folder, [1], [document(99, "fresh")])
+        lexical.write(folder, [document(99, "fresh")], [1, 99])
     index = lexical.load(folder)
     assert index.search([Term(word="fresh")], 9)[0].tolist() == [99]
     assert index.size == len(CORPUS)
@@ -169,7 +170,7 @@ def test_applying_a_change_twice_changes_nothing_more(folder: Path) -> None:
 
 def test_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     """No documents, no terms and no room are empty answers."""
-    lexical.build(tmp_path, [])
+    lexical.write(tmp_path, [])
     index = lexical.load(tmp_path)
     assert index.search([Term(word="x")], 5)[0].tolist() == []
     assert index.search([], 5)[0].tolist() == []

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.errors import SearchIndexError
-from kb.index import SearchIndex, Term, live, manifest
-from kb.index.generations import CURRENT
+from kb.index import live, snapshot
+from kb.index.base import Term
+from kb.index.live import CURRENT
 from kb.store import Store
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
-from tests.kb.index.following import ROOT, assert_follows, entries, open_index, text
+from tests.kb.index.following import ROOT, assert_follows, entries, new_index, open_index, text
 
 
 class ShoutingTokenizer(SplitTokenizer):
@@ -105,9 +106,7 @@ def test_another_process_sees_what_was_published(store: Store) -> None:
     """An index opened elsewhere adopts the newest generation at its next search."""
     mine, other = open_index(store), open_index(store)
     store.upsert(entries(20, 22))  # type: ignore[arg-type]
-    assert mine.behind()
     other.catch_up()
-    assert not mine.behind()
     assert_follows(mine, store)
 
 
@@ -137,7 +136,10 @@ def test_many_changes_make_a_new_base(store: Store, monkeypatch: pytest.MonkeyPa
             "vector length is 32 there and 16 here",
         ),
         ({"tokenizer": ShoutingTokenizer()}, "tokenizer or word lists"),
-        ({"lexicon": ROOT / "data" / "lexicon"}, "tokenizer or word lists"),
+        (
+            {"tokens": snapshot.fingerprint(SplitTokenizer(), ROOT / "data" / "lexicon")},
+            "tokenizer or word lists",
+        ),
     ],
     ids=["model", "dimension", "tokenizer", "lexicon"],
 )
@@ -149,22 +151,20 @@ def test_an_index_of_something_else_is_refused(
     with pytest.raises(SearchIndexError, match=named) as caught:
         open_index(store, **options)
     assert caught.value.todo == "run `timeout-kb ingest --rebuild`"
-    parts = {"embedder": WordEmbedder(), "tokenizer": SplitTokenizer()} | options
-    tokens = manifest.fingerprint(parts["tokenizer"], parts.pop("lexicon", None))  # type: ignore[arg-type]
-    SearchIndex(store.path.parent / "index", store=store, tokens=tokens, **parts).rebuild()  # type: ignore[arg-type]
+    new_index(store, **options).rebuild()
     assert open_index(store, **options).snapshot().manifest.chunks == 40
 
 
 def test_an_index_of_another_format_or_library_is_refused(store: Store) -> None:
-    """Versions of format, jieba, FAISS and tantivy and the database are part of the identity."""
+    """Database and versions of format, jieba, vector index and tantivy make the identity."""
     folder = open_index(store).snapshot().folder
-    page = manifest.read(folder)
-    for field in ("store", "jieba", "faiss", "tantivy"):
+    page = snapshot.read_manifest(folder)
+    for field in ("store", "jieba", "vectors", "tantivy"):
         other: dict[str, Any] = {field: "0"}
-        manifest.write(folder, replace(page, identity=replace(page.identity, **other)))
+        snapshot.write_manifest(folder, replace(page, identity=replace(page.identity, **other)))
         with pytest.raises(SearchIndexError, match="is '0' there"):
             open_index(store)
-    manifest.write(folder, replace(page, identity=replace(page.identity, format=0)))
+    snapshot.write_manifest(folder, replace(page, identity=replace(page.identity, format=0)))
     with pytest.raises(SearchIndexError, match="index format is 0 there and 1 here"):
         open_index(store)
 
@@ -173,21 +173,13 @@ def test_a_server_goes_on_when_another_model_takes_over(store: Store) -> None:
     """A running program keeps its last usable state when a generation of another model appears."""
     index = open_index(store)
     before = index.snapshot()
-    tokens = manifest.fingerprint(SplitTokenizer())
-    other = SearchIndex(
-        store.path.parent / "index",
-        store=store,
-        embedder=WordEmbedder(name="words@2"),
-        tokenizer=SplitTokenizer(),
-        tokens=tokens,
-    )
-    other.rebuild()
+    new_index(store, embedder=WordEmbedder(name="words@2")).rebuild()
     assert index.snapshot() is before
 
 
 def files_of(store: Store) -> list[str]:
     """Every file of the current generation."""
-    return sorted([*open_index(store).snapshot().manifest.files, manifest.FILE])
+    return sorted([*open_index(store).snapshot().manifest.files, snapshot.MANIFEST])
 
 
 @pytest.mark.parametrize("how", ["cut", "flip", "remove"])
@@ -204,18 +196,11 @@ def test_any_damaged_file_is_refused_with_the_repair(store: Store, how: str) -> 
         elif how == "flip":
             content[len(content) // 2] ^= 0xFF
             path.write_bytes(content)
-        if how != "flip" or name != manifest.FILE:  # a flipped digit in the page is a mismatch
+        if how != "flip" or name != snapshot.MANIFEST:  # a flipped digit in the page is a mismatch
             with pytest.raises(SearchIndexError, match=r"damaged|missing|cannot be read") as caught:
                 open_index(store)
             assert "timeout-kb ingest --rebuild" in str(caught.value)
-        tokens = manifest.fingerprint(SplitTokenizer())
-        SearchIndex(
-            folder.parent,
-            store=store,
-            embedder=WordEmbedder(),
-            tokenizer=SplitTokenizer(),
-            tokens=tokens,
-        ).rebuild()
+        new_index(store).rebuild()
         assert_follows(open_index(store), store)
 
 

@@ -11,10 +11,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from kb.errors import InputError
-from kb.knowledge import read_yaml
+from kb.knowledge.load import read_yaml
 from kb.logs import LogReader
 from kb.settings import shipped_data
-from kb.types import Fact, Incident, Pattern
+from kb.types.incident import Fact, Incident
+from kb.types.knowledge import Pattern
 from tests.kb.logs.mutate import mutate
 
 PATTERNS = read_yaml(shipped_data() / "patterns.yaml", tuple[Pattern, ...])
@@ -61,7 +62,7 @@ def test_chunks_do_not_matter(reader: LogReader, log: str, sizes: list[int]) -> 
         size = sizes[len(chunks) % len(sizes)]
         chunks.append(data[place : place + size])
         place += size
-    assert reader.read_stream(chunks) == reader.read_bytes(data)
+    assert reader.read_stream(chunks) == reader.read_stream([data])
 
 
 @SLOW
@@ -157,7 +158,7 @@ def test_damaged_logs_never_break_the_reader(reader: LogReader, seed: int) -> No
     for _ in range(FUZZ_INPUTS // 3):
         data = mutate(rng, seeds)
         try:
-            reading = reader.read_bytes(data)
+            reading = reader.read_stream([data])
         except InputError:
             refused += 1
             continue

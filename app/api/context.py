@@ -1,0 +1,107 @@
+"""What every route works with: the service, the settings, the threads that compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+from fastapi import Depends, Query, Request
+from fastapi.dependencies.models import Dependant
+
+from app.api.answer_cache import AnswerCache
+from app.api.problems import HttpError
+from app.api.requests import accepted_language
+from app.retry_after import retry_after_header
+from app.server.observability import Metrics
+from app.server.processes import return_unused_memory
+from kb.settings import Settings
+from kb.text.language import language_choice
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+STREAMS = 4  # long uploads at once; they wait for the network most of the time
+MAX_WAITING = 256  # requests waiting for a thread; at 10 ms each that is seconds, enough
+
+T = TypeVar("T")
+
+Lang = Annotated[
+    Language | None,
+    Query(description="Language of the answer. Default: Accept-Language, else the input's."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiContext:
+    """What the routes of one application share, made once in its factory."""
+
+    service: Service
+    settings: Settings
+    metrics: Metrics
+    compute: anyio.CapacityLimiter
+    streams: anyio.CapacityLimiter
+    answer_cache: AnswerCache
+
+    async def run(self, work: Callable[[], T], *, long: bool = False) -> T:
+        """Do `work` in a thread: a `long` one beside the short ones, so that they need not wait.
+
+        Raises:
+            HttpError: 503 where too many requests wait already.
+        """
+        limiter = self.streams if long else self.compute
+        if limiter.statistics().tasks_waiting >= MAX_WAITING:
+            raise HttpError(
+                503, "busy", "busy", headers=retry_after_header(1), count=str(MAX_WAITING)
+            )
+        job = partial(_giving_memory_back, work) if long else work
+        return await anyio.to_thread.run_sync(job, limiter=limiter)
+
+    def language(self, request: Request, parameter: Language | None) -> Language | None:
+        """The language asked for by parameter, body, header or setting; None: the input's own."""
+        requested = parameter or getattr(request.state, "lang", None) or accepted_language(request)
+        return language_choice(requested, self.settings.lang)
+
+
+def _giving_memory_back(work: Callable[[], T]) -> T:
+    """Do `work`, then give its memory back: in its thread, while others are answered."""
+    try:
+        return work()
+    finally:
+        return_unused_memory()
+
+
+def _query_names(dependant: Dependant) -> set[str]:
+    """The names a path and what it depends on read from the address."""
+    own = {field.alias for field in dependant.query_params}
+    return own.union(*map(_query_names, dependant.dependencies))
+
+
+async def _known_parameters(request: Request) -> None:
+    """Refuse parameters the path does not take: a misspelt filter must not pass for none.
+
+    Raises:
+        HttpError: 422.
+    """
+    taken = _query_names(request.scope["route"].dependant)
+    unknown = sorted(set(request.query_params) - taken)
+    if unknown:
+        raise HttpError(
+            422,
+            "invalid-parameter",
+            "unknown_parameters" if taken else "no_parameters",
+            names=", ".join(unknown),
+            known=", ".join(sorted(taken)),
+        )
+
+
+known_parameters = Depends(_known_parameters)
+
+
+def context_of(request: Request) -> ApiContext:
+    """What the application that answers `request` works with."""
+    return cast("ApiContext", request.app.state.context)

@@ -1,0 +1,251 @@
+"""``/v1/diagnose``: a log in any of four forms in, a Diagnosis as JSON, Markdown or text out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api import requests
+from app.api.answer_cache import CachedAnswer, answer_key
+from app.api.context import ApiContext, Lang, context_of
+from app.api.diagnose_form import FORM_SCHEMA, TEXT_SCHEMA, DiagnoseOptions, parse_form
+from app.api.problems import problem_of
+from app.api.requests import (
+    FILE_SCHEMA,
+    FORM,
+    JSON,
+    MARKDOWN,
+    TEXT,
+    answer_type,
+    body_forms,
+    body_of,
+    declared_length,
+    decoded_json,
+    limited,
+    media_type,
+    pieces,
+    read_form,
+    read_json,
+    set_language,
+    unsupported,
+)
+from app.api.responses import answer_headers, answer_response, json_response, saved_headers
+from app.api.schemas import (
+    MAX_CAUSES,
+    VERSION,
+    BatchAnswer,
+    BatchRequest,
+    BatchResult,
+    DiagnoseRequest,
+)
+from kb.errors import KBError
+from kb.files.archives import is_compressed
+from kb.types.answer import Diagnosis
+from kb.types.incident import LogReading
+
+SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
+OCTETS = "application/octet-stream"
+RAW = frozenset(
+    {
+        "",  # curl -T sends no type
+        OCTETS,
+        "application/gzip",
+        "application/x-gzip",
+        "application/zstd",
+        "application/x-xz",
+        "application/x-www-form-urlencoded",  # what curl --data-binary @job.log says
+    }
+)
+BODIES = {
+    JSON: {"$ref": "#/components/schemas/DiagnoseRequest"},
+    TEXT: TEXT_SCHEMA,
+    FORM: FORM_SCHEMA,
+    OCTETS: FILE_SCHEMA,
+}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Diagnosis,
+        "content": {MARKDOWN: {"schema": {"type": "string"}}, TEXT: {"schema": {"type": "string"}}},
+    }
+}
+
+router = APIRouter(tags=["diagnose"])
+
+Top = Annotated[int | None, Query(ge=1, le=MAX_CAUSES, description="How many causes to give.")]
+Torch = Annotated[
+    str | None, Query(pattern=VERSION, description="torch version, if the log lacks it.")
+]
+Keep = Annotated[
+    bool, Query(description="Keep the answer; the headers Location and Link say where it stands.")
+]
+Read = Callable[[], LogReading]
+
+
+@router.post(
+    "/v1/diagnose",
+    summary="Diagnose a log",
+    responses=ANSWERS,
+    openapi_extra=body_forms(BODIES),
+    response_class=Response,
+)
+@router.put(
+    "/v1/diagnose",
+    summary="Diagnose a log (curl -T)",
+    responses=ANSWERS,
+    openapi_extra=body_forms(BODIES),
+    response_class=Response,
+    operation_id="put_diagnose",
+)
+async def diagnose(
+    request: Request,
+    lang: Lang = None,
+    top: Top = None,
+    torch: Torch = None,
+    keep: Keep = False,
+) -> Response:
+    """Say what happened in a log, why, and what to do.
+
+    JSON and multipart bodies are limited in size; raw ones (``application/octet-stream``,
+    ``text/*``, no type at all) stream in constant memory and may be gz, zst or xz. Several files
+    of one run and flight-recorder dumps go as multipart fields ``file`` and ``dump``.
+    """
+    context = context_of(request)
+    form = answer_type(request)
+    language = context.language(request, lang)
+    options = DiagnoseOptions(language=language, top=top, torch=torch, keep=keep)
+    media = media_type(request)
+    length = declared_length(request)
+    long = length is None or length > SHORT_BYTES
+    if media == FORM:
+        diagnosis, saved_id = await _of_form(request, context, options, long=long)
+    elif media == JSON or (_is_log(media) and not long):
+        return await _of_short_body(request, context, options, form)
+    elif _is_log(media):
+        diagnosis, saved_id = await _diagnose_stream(context, pieces(request), options, long=True)
+    else:
+        raise unsupported(media, tuple(BODIES))
+    return _response(context, form, diagnosis, saved_id)
+
+
+def _is_log(media: str) -> bool:
+    return media in RAW or media.startswith("text/")
+
+
+async def _diagnose(
+    context: ApiContext, read: Read, options: DiagnoseOptions, *, long: bool = False
+) -> tuple[Diagnosis, str]:
+    """Diagnose what `read` reads, in a thread; the id it is saved under, empty where it is not.
+
+    Raises:
+        InputError: there is nothing to read.
+    """
+    service = context.service
+
+    def work() -> tuple[Diagnosis, str]:
+        verdict = service.judge(read(), torch=options.torch)
+        diagnosis = service.render(verdict, language=options.language, top=options.top)
+        if not options.keep:
+            return diagnosis, ""
+        from kb.saved import save_diagnosis
+
+        return diagnosis, save_diagnosis(service, verdict).id
+
+    return await context.run(work, long=long)
+
+
+async def _diagnose_stream(
+    context: ApiContext, chunks: Iterable[bytes], options: DiagnoseOptions, *, long: bool
+) -> tuple[Diagnosis, str]:
+    def read() -> LogReading:
+        return context.service.read_stream(chunks, limit_s=requests.STREAM_S)
+
+    return await _diagnose(context, read, options, long=long)
+
+
+async def _of_form(
+    request: Request, context: ApiContext, options: DiagnoseOptions, *, long: bool
+) -> tuple[Diagnosis, str]:
+    async with read_form(request, limit=context.settings.max_body) as fields:
+        form = parse_form(fields, options)
+        set_language(request, form.options.language)
+        long = long or form.has_archive
+        return await _diagnose(context, lambda: form.read(context.service), form.options, long=long)
+
+
+async def _of_short_body(
+    request: Request, context: ApiContext, options: DiagnoseOptions, form: str
+) -> Response:
+    """Answer a body that is read whole: anew, or as the same one was answered lately."""
+    is_json = media_type(request) == JSON
+    body = await limited(request, context.settings.max_body if is_json else SHORT_BYTES).body()
+
+    async def work() -> tuple[Diagnosis, str]:
+        if is_json:
+            item = decoded_json(body, DiagnoseRequest)
+            return await _of_item(request, context, item, options)
+        # An archive may hold far more than its size tells: it must not hold up the others.
+        return await _diagnose_stream(context, [body], options, long=is_compressed(body))
+
+    if options.keep or "no-cache" in request.headers.get("cache-control", ""):
+        return _response(context, form, *await work())
+
+    async def make() -> CachedAnswer:
+        diagnosis, _ = await work()
+        return CachedAnswer(
+            body=bytes(answer_response(diagnosis, form, context).body),
+            language=diagnosis.language,
+            status=diagnosis.status,
+            cause=_first_cause(diagnosis),
+        )
+
+    key = answer_key(body, version=context.service.version(), options=(is_json, form, options))
+    answer, known = await context.answer_cache.get(key, make)
+    context.metrics.diagnoses.labels(answer.status, answer.cause).inc()
+    headers = answer_headers(answer.language)
+    headers["Cache-Status"] = f"timeout-kb; {'hit' if known else 'fwd=miss'}"
+    return Response(answer.body, media_type=form, headers=headers)
+
+
+async def _of_item(
+    request: Request, context: ApiContext, item: DiagnoseRequest, options: DiagnoseOptions
+) -> tuple[Diagnosis, str]:
+    """Diagnose a JSON body or one of a batch."""
+    set_language(request, item.lang)
+    read = partial(context.service.read_text, item.text)
+    return await _diagnose(context, read, options.overridden(item))
+
+
+def _response(context: ApiContext, form: str, diagnosis: Diagnosis, saved_id: str) -> Response:
+    context.metrics.diagnoses.labels(diagnosis.status, _first_cause(diagnosis)).inc()
+    headers = saved_headers(context, saved_id) if saved_id else None
+    return answer_response(diagnosis, form, context, headers=headers)
+
+
+def _first_cause(diagnosis: Diagnosis) -> str:
+    return diagnosis.causes[0].id if diagnosis.causes else ""
+
+
+@router.post(
+    "/v1/diagnose/batch",
+    summary="Diagnose several logs",
+    response_model=BatchResult,
+    openapi_extra=body_of("BatchRequest"),
+)
+async def diagnose_batch(request: Request, lang: Lang = None) -> Response:
+    """Diagnose independent logs; one that cannot be read does not stop the others."""
+    context = context_of(request)
+    body = await read_json(request, BatchRequest, limit=context.settings.max_body)
+    options = DiagnoseOptions(language=context.language(request, lang))
+    answers = []
+    for item in body.items:  # one thread call each: other requests get their turn between two
+        try:
+            diagnosis, _ = await _of_item(request, context, item, options)
+        except KBError as error:
+            answers.append(BatchAnswer(diagnosis=None, problem=problem_of(request, error)))
+        else:
+            context.metrics.diagnoses.labels(diagnosis.status, _first_cause(diagnosis)).inc()
+            answers.append(BatchAnswer(diagnosis=diagnosis, problem=None))
+    return json_response(BatchResult(items=tuple(answers)))

@@ -1,0 +1,191 @@
+"""Writing: add, resolve and delete entries; give and read feedback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from app.api.auth import admin_access, write_access
+from app.api.context import ApiContext, context_of, known_parameters
+from app.api.problems import words_of
+from app.api.requests import (
+    FILE_SCHEMA,
+    FORM,
+    JSON,
+    body_forms,
+    body_of,
+    media_type,
+    read_form,
+    read_json,
+    unsupported,
+    uploaded_files,
+)
+from app.api.responses import json_response, next_page, tagged
+from app.api.routes.lookup import Limit, Offset
+from app.api.schemas import (
+    AddedEntries,
+    EntryDetail,
+    FeedbackPage,
+    FeedbackRequest,
+    NewEntry,
+    RefusedFile,
+    ResolveRequest,
+    entry_detail,
+)
+from app.inputs.contributions import (
+    Feedback,
+    Resolution,
+    StoredFeedback,
+    add_feedback,
+    add_files,
+    add_text,
+    delete,
+    read_feedback,
+    resolve,
+)
+from app.inputs.uploads import upload_folder
+from app.render.errors import why_refused
+from kb.errors import InputError
+
+if TYPE_CHECKING:
+    from ingest.types import ImportReport
+    from kb.knowledge.labels import Words
+
+router = APIRouter(tags=["writing"])
+
+_FORM = {
+    "type": "object",
+    "required": ["file"],
+    "additionalProperties": False,
+    "properties": {"file": {"type": "array", "minItems": 1, "items": FILE_SCHEMA}},
+}
+_BODIES = {JSON: {"$ref": "#/components/schemas/NewEntry"}, FORM: _FORM}
+
+
+@router.post(
+    "/v1/entries",
+    summary="Add logs or write-ups",
+    status_code=201,
+    response_model=AddedEntries,
+    openapi_extra=body_forms(_BODIES),
+    dependencies=[write_access, known_parameters],
+)
+async def add(request: Request) -> Response:
+    """Add a log, a write-up or a thread: redacted, tagged, and searchable on return."""
+    context = context_of(request)
+    media = media_type(request)
+    if media == JSON:
+        body = await read_json(request, NewEntry, limit=context.settings.max_body)
+        report = await context.run(
+            lambda: add_text(context.service, body.text, name=body.name), long=True
+        )
+    elif media == FORM:
+        report = await _add_form(request, context)
+    else:
+        raise unsupported(media, tuple(_BODIES))
+    single = len(report.entries) == 1
+    headers = {"Location": f"/v1/entries/{report.entries[0]}"} if single else None
+    return json_response(_added(report, words_of(request)), status=201, headers=headers)
+
+
+async def _add_form(request: Request, context: ApiContext) -> ImportReport:
+    async with read_form(request, limit=context.settings.max_body) as fields:
+        uploads = uploaded_files(fields, "file")
+        if not uploads or set(fields) != {"file"}:
+            raise InputError(
+                "the form holds no 'file'",
+                todo="send the files as context 'file'",
+                reason="no_file_field",
+            )
+
+        def work() -> ImportReport:
+            with upload_folder() as folder:
+                for name, content in uploads:
+                    folder.add(name, content)
+                return add_files(context.service, folder.paths)
+
+        return await context.run(work, long=True)
+
+
+def _added(report: ImportReport, words: Words) -> AddedEntries:
+    return AddedEntries(
+        added=report.added,
+        updated=report.updated,
+        unchanged=report.unchanged,
+        ids=tuple(report.entries),
+        refused=tuple(
+            RefusedFile(
+                name=Path(item.path).name,
+                reason=why_refused(item.reason, words, code=item.code, values=item.values),
+            )
+            for item in report.refused
+        ),
+        near_duplicates=tuple(report.near_duplicates),
+    )
+
+
+@router.post(
+    "/v1/entries/{identifier}/resolve",
+    summary="Say how an incident ended",
+    response_model=EntryDetail,
+    openapi_extra=body_of("ResolveRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def resolve_entry(request: Request, identifier: str) -> Response:
+    """Write down the cause and the fix; the entry counts as confirmed from now on."""
+    context = context_of(request)
+    body = await read_json(request, ResolveRequest, limit=context.settings.max_body)
+    resolution = Resolution(**msgspec.structs.asdict(body))
+    entry = await context.run(lambda: resolve(context.service, identifier, resolution), long=True)
+    return json_response(entry_detail(entry))
+
+
+@router.delete(
+    "/v1/entries/{identifier}",
+    summary="Delete an entry",
+    status_code=204,
+    response_class=Response,
+    dependencies=[admin_access, known_parameters],
+)
+async def delete_entry(request: Request, identifier: str) -> Response:
+    """Delete an imported entry; reviewed cases cannot be deleted here."""
+    context = context_of(request)
+    await context.run(lambda: delete(context.service, identifier), long=True)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/v1/feedback",
+    summary="Was the answer right?",
+    status_code=201,
+    response_model=StoredFeedback,
+    openapi_extra=body_of("FeedbackRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def give_feedback(request: Request) -> Response:
+    """Keep what a person says of an answer; it is on the disk on return."""
+    context = context_of(request)
+    body = await read_json(request, FeedbackRequest, limit=context.settings.max_body)
+    feedback = Feedback(**msgspec.structs.asdict(body))
+    stored = await context.run(
+        lambda: add_feedback(context.service, feedback, source="api"), long=True
+    )
+    return json_response(stored, status=201)
+
+
+@router.get(
+    "/v1/feedback",
+    summary="Feedback so far",
+    response_model=FeedbackPage,
+    dependencies=[admin_access, known_parameters],
+)
+async def all_feedback(request: Request, limit: Limit = 50, offset: Offset = 0) -> Response:
+    """Feedback, oldest first; the header Link leads to the next page."""
+    context = context_of(request)
+    stored = await context.run(lambda: read_feedback(context.service), long=True)
+    following = offset + limit if len(stored) > offset + limit else None
+    page = FeedbackPage(items=stored[offset : offset + limit], offset=offset, next_offset=following)
+    return tagged(request, json_response(page, headers=next_page(request, following)))

@@ -1,0 +1,94 @@
+"""`timeout-kb check-data`: whether the files of data/ can be used, before anyone starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from app.cli.common import EXIT_FAILURE, State
+
+if TYPE_CHECKING:
+    from kb.errors import DataError
+
+
+@click.command("check-data")
+@click.argument(
+    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False
+)
+@click.pass_context
+def command(context: click.Context, folder: Path | None) -> None:
+    """Check the files of the data folder: each problem with its file, line, field and value.
+
+    FOLDER is by default the one in use (TIMEOUT_KB_DATA). Exit code 1 where something is wrong.
+    """
+    state = context.find_object(State) or State()
+    data = folder or state.settings.data
+    errors = dict.fromkeys(str(error) for error in data_errors(data))
+    for error in errors:
+        click.echo(error)
+    if errors:
+        context.exit(EXIT_FAILURE)
+    count = sum(1 for pattern in ("*.yaml", "*.md", "*.json") for _ in data.rglob(pattern))
+    click.echo(state.words()("check.right", count=count, folder=str(data)))
+
+
+def data_errors(data: Path) -> Iterator[DataError]:
+    """Everything that is wrong with a data folder, in the order of its parts."""
+    from kb.knowledge.check import check_knowledge, failures
+
+    broken = False
+    for error in check_knowledge(data):
+        broken = True
+        yield error
+    for read in _readers(data):
+        yield from failures(read)
+    if not broken:
+        for read in _readers_with_knowledge(data):
+            yield from failures(read)
+
+
+def _readers(data: Path) -> list[Callable[[], object]]:
+    """What reads the files that stand for themselves."""
+    from ingest.wordlists import load_word_lists
+    from kb.diagnose.evidence_model import load_weights
+    from kb.evidence.kernel import KernelLine, XidTable
+    from kb.evidence.reading import expression
+    from kb.evidence.source_code import CodeCalls
+    from kb.evidence.stacks import StackPlace
+    from kb.knowledge.load import read_yaml
+    from kb.text.tokenizer import Tokenizer
+    from kb.text.translations import Translations
+    from kb.types.knowledge import Bilingual
+
+    return [
+        partial(read_yaml, data / "stack_places.yaml", tuple[StackPlace, ...], decode=expression),
+        partial(read_yaml, data / "kernel_lines.yaml", tuple[KernelLine, ...], decode=expression),
+        partial(read_yaml, data / "xid.yaml", XidTable),
+        partial(read_yaml, data / "code_calls.yaml", CodeCalls, decode=expression),
+        partial(read_yaml, data / "dump_reasons.yaml", dict[str, Bilingual]),
+        partial(read_yaml, data / "hardware.yaml", dict[str, tuple[str, ...]]),
+        partial(load_weights, data / "weights.json"),
+        partial(Tokenizer, data / "lexicon"),
+        partial(Translations, data / "lexicon"),
+        partial(load_word_lists, data),
+    ]
+
+
+def _readers_with_knowledge(data: Path) -> list[Callable[[], object]]:
+    """What reads files that name causes, and compiles the expressions."""
+    from kb.chat.phrases import load_phrases
+    from kb.diagnose.evidence_model import load_weights
+    from kb.diagnose.verdict import Engine
+    from kb.knowledge.load import read_knowledge
+    from kb.logs.scan.scanner import Scanner
+
+    knowledge = read_knowledge(data)
+    return [
+        partial(load_phrases, data, knowledge),
+        partial(Scanner, knowledge.patterns, once_a_block=False),
+        lambda: Engine(knowledge, load_weights(data / "weights.json")),
+    ]

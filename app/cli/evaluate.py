@@ -1,0 +1,284 @@
+"""`timeout-kb evaluate`: how good retrieval and diagnosis are, how much the knowledge covers."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from app.cli.common import State, format_option, note, write_json
+from kb.errors import MissingExtraError
+from kb.settings import Settings
+
+if TYPE_CHECKING:
+    from kb.evaluation.metrics import RouteQuality
+    from kb.evaluation.search_quality import GoldenReport
+    from kb.service import Service
+
+MANY_CASES = 3  # projects with fewer would fill a page
+WHAT = ("knowledge", "retrieval", "diagnosis", "statements")
+NEED_THREADS = ("diagnosis",)
+REPORTED = ("diagnosis", "retrieval")
+Figures = dict[str, dict[str, str]]
+Tables = dict[str, dict[str, dict[str, str]]]
+"""Table, row, column."""
+
+
+@click.command("evaluate")
+@click.argument("what", type=click.Choice(WHAT), required=False)
+@click.argument("sentences", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--threads",
+    type=click.Path(path_type=Path),
+    help="Labelled threads, one JSON object a line; diagnosis is measured on them, and retrieval "
+    "on them too.",
+)
+@click.option(
+    "--minilm/--no-minilm",
+    default=True,
+    show_default=True,
+    help="With `retrieval`, also measure all-MiniLM-L6-v2; it takes minutes.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the figures to this folder: with `diagnosis` REPORT.md, plots and a line of the "
+    "history, and figures.json, which `retrieval` writes its part of too.",
+)
+@click.option(
+    "--negatives",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With `--report`, folder of *.log in which nothing timed out: false alarms are counted.",
+)
+@click.option("--show", is_flag=True, help="With `statements`, list the sentences read wrongly.")
+@format_option("text", "json")
+@click.pass_context
+def command(
+    context: click.Context,
+    what: str | None,
+    sentences: Path | None,
+    threads: Path | None,
+    minilm: bool,
+    report: Path | None,
+    negatives: Path | None,
+    show: bool,
+    form: str,
+) -> None:
+    """Measure WHAT: knowledge, retrieval, diagnosis or statements; without WHAT all of them.
+
+    Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
+    diagnosed by weights that never saw its project and without its own case. Statements are read
+    in labelled SENTENCES, one JSON object a line: those of data/golden where no file is named.
+    """
+    state = context.find_object(State) or State()
+    chosen = [what] if what else [name for name in WHAT if threads or name not in NEED_THREADS]
+    if what in NEED_THREADS and threads is None:
+        raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
+    if report is not None and not set(REPORTED) & set(chosen):
+        raise click.UsageError(f"--report is of {' and '.join(REPORTED)}, not of {what}")
+    if sentences is not None and what != "statements":
+        raise click.UsageError(f"only statements are measured on sentences, not {what}")
+    figures: dict[str, Figures | Tables] = {}
+    with state.service() as service:
+        for name in chosen:
+            if name == "knowledge":
+                figures[name] = _knowledge(service)
+            elif name == "retrieval":
+                compare = minilm and what == name
+                figures |= _retrieval(
+                    service, state.settings, threads, minilm=compare, report=report
+                )
+            elif name == "statements":
+                figures[name] = _statements(service, sentences, show=show)
+            elif threads is not None:
+                figures[name] = _diagnosis(state, threads, report, negatives)
+    if form == "json":
+        write_json(figures)
+        return
+    from app.render.columns import paragraphs
+
+    blocks = [
+        [click.style(group, bold=True), *_lines(values)]
+        for groups in figures.values()
+        for group, values in groups.items()
+    ]
+    click.echo(paragraphs(blocks), nl=False, color=state.colour)
+
+
+def _lines(values: Mapping[str, str | dict[str, str]]) -> list[str]:
+    """A list of figures as two columns, a table with its header."""
+    from app.render.columns import columns
+
+    rows: list[tuple[str, ...]] = []
+    for name, value in values.items():
+        if isinstance(value, str):
+            rows.append((f"  {name}", value))
+            continue
+        if not rows:
+            rows.append(("", *value))
+        rows.append((f"  {name}", *value.values()))
+    return columns(rows)
+
+
+def _statements(service: Service, sentences: Path | None, *, show: bool) -> Figures:
+    """How many labelled sentences are read right; with `show` what is wrong with the others."""
+    from kb.evaluation.statements import (
+        SENTENCES,
+        judge_sentences,
+        load_sentences,
+        misses,
+        statement_figures,
+    )
+
+    path = sentences or service.settings.data / "golden" / SENTENCES
+    judged = judge_sentences(service.engine.statements, load_sentences(path))
+    return statement_figures(judged) | ({"read wrongly": misses(judged)} if show else {})
+
+
+def _knowledge(service: Service) -> Figures:
+    """What is known and how it is spread; a cause without a case shows as 0."""
+    knowledge = service.knowledge
+    by_cause = Counter(claim.id for case in knowledge.cases for claim in case.causes[:1])
+    sizes = {
+        "causes": len(knowledge.causes),
+        "patterns": len(knowledge.patterns),
+        "cues": len(knowledge.cues),
+        "settings": len(knowledge.advice),
+        "cases": len(knowledge.cases),
+        "projects": len({case.project for case in knowledge.cases}),
+    }
+    return {
+        "knowledge": {name: str(count) for name, count in sizes.items()},
+        "cases by cause": {cause.id: str(by_cause[cause.id]) for cause in knowledge.causes},
+        "cases by standing": _spread(case.status for case in knowledge.cases),
+        "cases by backend": _spread(case.tags.backend or "none" for case in knowledge.cases),
+        "cases by language": _spread(case.language for case in knowledge.cases),
+        "cases by year first seen": _spread(case.date[:4] for case in knowledge.cases),
+        "projects with three cases or more": {
+            project: count
+            for project, count in _spread(case.project for case in knowledge.cases).items()
+            if int(count) >= MANY_CASES
+        },
+    }
+
+
+def _spread(values: Iterable[str]) -> dict[str, str]:
+    """How often each value stands there, by value."""
+    return {value: str(count) for value, count in sorted(Counter(values).items())}
+
+
+def _retrieval(
+    service: Service,
+    settings: Settings,
+    threads: Path | None,
+    *,
+    minilm: bool,
+    report: Path | None,
+) -> dict[str, Figures | Tables]:
+    """The search on the golden set and on labelled threads, route by route."""
+    from kb.embed import load_embedder
+    from kb.evaluation.golden import load_golden
+    from kb.evaluation.search_quality import (
+        measure_golden,
+        measure_posts,
+        monolingual,
+        retrieval_figures,
+    )
+    from kb.text.tokenizer import Tokenizer
+    from kb.train.threads import load_threads
+
+    embedder, tokenizer = load_embedder(settings), Tokenizer(settings.data / "lexicon")
+    other, missing = None, ""
+    try:
+        other = monolingual() if minilm else None
+    except MissingExtraError as error:
+        missing = str(error)
+    golden = load_golden(settings.data / "golden")
+    cases = service.knowledge.cases
+    measured = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
+    if report is not None:
+        from kb.evaluation.published import save_published
+
+        note(f"wrote {save_published(report, retrieval_figures(measured, date=_today()))}")
+    summary = _summary(measured) | ({"MiniLM": missing} if missing else {})
+    tables = _tables("golden set", measured.results)
+    tables["golden set, parts, the search as shipped"] = {
+        result.group: _row(result) for result in measured.parts
+    }
+    if threads is not None:
+        results = measure_posts(load_threads(threads), embedder, tokenizer, monolingual=other)
+        tables |= _tables("posts and their threads' causes", results)
+    return {"retrieval": {"golden set": summary}, "retrieval by route": tables}
+
+
+def _summary(report: GoldenReport) -> dict[str, str]:
+    agreed = report.agreement
+    return {
+        "queries": f"{report.queries} ({report.left_out} left out, their cases are not here)",
+        "cases searched": str(report.cases),
+        "two judgements": f"kappa {agreed.kappa:.2f}, equal {agreed.equal:.1%} of {agreed.pairs}",
+        "recall@5, cross-language / same": str(report.parity),
+        "the same without bare log lines": str(report.parity_of_words),
+    }
+
+
+def _tables(title: str, results: Sequence[RouteQuality]) -> Tables:
+    """One table a group, one row a route."""
+    tables: Tables = {}
+    for result in results:
+        table = tables.setdefault(f"{title}, {result.group} (n={result.count})", {})
+        table[result.route] = _row(result)
+    return tables
+
+
+def _row(result: RouteQuality) -> dict[str, str]:
+    figures = {
+        "MRR": result.mrr,
+        "recall@1": result.recall_at_1,
+        "recall@5": result.recall_at_5,
+        "recall@10": result.recall_at_10,
+        "nDCG@10": result.ndcg_at_10,
+    }
+    return {name: value.text(3, 2) for name, value in figures.items()}
+
+
+def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path | None) -> Figures:
+    """Held-out quality of the ranking of causes; with `report` everything else, written there."""
+    from kb.evaluation.figures import TITLES
+    from kb.evaluation.measure import held_out, measure
+    from kb.train.threads import load_threads
+
+    labelled = load_threads(threads)
+    with _shipped_only(state) as service:
+        if report is None:
+            figures = held_out(service, labelled)
+        else:
+            from kb.evaluation.report import write_report
+
+            measured = measure(service, labelled, negatives)
+            figures = measured.figures
+            for path in write_report(measured, report, date=_today()):
+                note(f"wrote {path}")
+    return {"diagnosis, held out": {title: str(figures[name]) for name, title in TITLES.items()}}
+
+
+def _today() -> str:
+    return dt.datetime.now(dt.UTC).date().isoformat()
+
+
+@contextlib.contextmanager
+def _shipped_only(state: State) -> Iterator[Service]:
+    """A knowledge base of the shipped data alone, so that two runs see the same cases."""
+    with tempfile.TemporaryDirectory(prefix="timeout-kb-") as folder:
+        service = state.open_service(replace(state.settings, home=Path(folder)), notify=note)
+        try:
+            yield service
+        finally:
+            service.close()

@@ -1,0 +1,142 @@
+"""`timeout-kb ingest`: write-ups, threads and logs into the knowledge base."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from app.cli.common import (
+    EXIT_FAILURE,
+    State,
+    format_option,
+    language_option,
+    note,
+    usage,
+    write_json,
+)
+from app.render.errors import why_refused
+from app.render.escape import plain
+from kb.knowledge.labels import Words
+from kb.text.language import answer_language
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from ingest.pipeline import OnProgress
+    from ingest.types import ImportReport, Refusal
+
+PLAIN_EVERY = 100  # files between two plain lines
+SHOWN_NEAR = 20  # near-duplicates named; a folder of copies would fill the screen
+
+
+@click.command("ingest")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option("--rebuild", is_flag=True, help="Build the search index anew from what is stored.")
+@language_option
+@format_option("text", "json")
+@click.pass_context
+def command(
+    context: click.Context,
+    paths: tuple[Path, ...],
+    rebuild: bool,
+    language: Language | None,
+    form: str,
+) -> None:
+    """Add write-ups (.md .txt .html), threads (.json .jsonl) and logs to the knowledge base.
+
+    A file that did not change is passed over; a changed one replaces its entry. Secrets are
+    removed before anything is stored. Stopping at any time loses only the file in work.
+    """
+    from app.server.observability import configure_logging
+
+    state = context.find_object(State) or State()
+    if not paths and not rebuild:
+        raise usage("usage.no_sources")
+    configure_logging(state.settings.log_level)
+    with state.service(rebuild=rebuild) as service:
+        words = Words(service.knowledge.labels, answer_language(language, state.settings.lang))
+        if not paths:
+            note(words("import.index"))
+            return
+        from ingest.pipeline import Ingestor
+
+        data, stored = service.settings.data, service.store.iter_entries
+        ingestor = Ingestor(service, service.reader, data=data, stored=stored)
+        with shown_progress(sys.stderr, words) as on_progress:
+            report = ingestor.ingest_paths(paths, on_progress=on_progress)
+    if form == "json":
+        write_json(report)
+    else:
+        click.echo("\n".join(summary(report, words)))
+    taken = report.added + report.updated + report.unchanged
+    context.exit(EXIT_FAILURE if report.refused and not taken else 0)
+
+
+@contextmanager
+def shown_progress(stream: TextIO, words: Words) -> Iterator[OnProgress]:
+    """How a run goes: a bar on a terminal, which is gone at the end, plain lines elsewhere."""
+    if not stream.isatty():
+        yield partial(_plain_line, stream, words)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda done, total, name: bar.update(
+            task, completed=done, total=total, description=name[-60:]
+        )
+
+
+def _plain_line(stream: TextIO, words: Words, done: int, total: int, _name: str) -> None:
+    """A line at the start, every `PLAIN_EVERY` files and at the end."""
+    if not done:
+        click.echo(words("import.reading", total=total), file=stream)
+    if done == total or (done and done % PLAIN_EVERY == 0):
+        click.echo(words("import.read", done=done, total=total), file=stream)
+
+
+def summary(report: ImportReport, words: Words) -> list[str]:
+    """The lines that close a run: the counts, then what a person has to look at."""
+    counts = words(
+        "import.counts",
+        added=report.added,
+        updated=report.updated,
+        unchanged=report.unchanged,
+        refused=len(report.refused),
+    )
+    refused = [
+        words(
+            "import.refused",
+            path=plain(item.path),
+            why=why_refused(item.reason, words, code=item.code, values=item.values),
+        )
+        for item in report.refused
+    ]
+    notes = [
+        words("import.note", path=plain(item.path), what=_noted(item, words))
+        for item in report.notes
+    ]
+    return [counts, *(f"  {line}" for line in (*refused, *notes, *_near(report, words)))]
+
+
+def _noted(item: Refusal, words: Words) -> str:
+    values = {key: plain(value) for key, value in item.values.items()}
+    return words(f"note.{item.code}", **values)
+
+
+def _near(report: ImportReport, words: Words) -> list[str]:
+    pairs = report.near_duplicates
+    lines = [
+        words("import.near", one=plain(one), other=plain(other), share=f"{similarity:.0%}")
+        for one, other, similarity in pairs[:SHOWN_NEAR]
+    ]
+    if len(pairs) > SHOWN_NEAR:
+        lines.append(words("import.more_near", count=len(pairs) - SHOWN_NEAR))
+    return lines

@@ -1,0 +1,129 @@
+"""`timeout-kb serve`: the HTTP API."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from app.cli.common import EXIT_FAILURE, State, address_options, note
+from app.server.address import listen, shown_address, when_answering
+from app.server.processes import end_with_parent, run_apart, stop_signals_end_quietly, use_one_arena
+from kb.errors import KBError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from kb.service import Service
+    from kb.settings import Settings
+
+KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed connection
+GRACE_S = 10  # running requests may finish this long after the signal to stop
+HEALTHCHECK_S = 15  # of a worker: while it loads it may not answer for a while
+HEALTH = "/healthz"
+
+
+@click.command("serve")
+@address_options("TIMEOUT_KB_PORT or 8000")
+@click.option(
+    "--page",
+    metavar="URL",
+    help="Address of the page, for links to kept diagnoses. Default: TIMEOUT_KB_PUBLIC_URL.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Server processes, each with 210 MB and a core of its own; /metrics tells of one of them.",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    host: str | None,
+    port: int | None,
+    page: str | None,
+    workers: int,
+) -> None:
+    """Serve the HTTP API until Ctrl-C. Port 0 takes a free one."""
+    state = context.find_object(State) or State()
+    settings = state.settings_at(host, port)
+    if page is not None:
+        settings = dataclasses.replace(settings, public_url=page)
+    from app.api.auth import check_exposure
+
+    check_exposure(settings)
+    with listen(settings) as listening:
+        settings = dataclasses.replace(settings, port=listening.getsockname()[1])
+        build_apart(settings, state.open_service)
+        import uvicorn
+        from uvicorn.config import STARTUP_FAILURE
+        from uvicorn.supervisors import Multiprocess
+
+        if state.announces:
+            address = shown_address(listening)
+            when_answering(settings, HEALTH, partial(announce, settings, address))
+        config = uvicorn.Config(
+            partial(open_app, settings, workers, state.open_service),
+            factory=True,
+            workers=workers,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_worker_healthcheck=HEALTHCHECK_S,
+            server_header=False,
+        )
+        with stop_signals_end_quietly():
+            if workers == 1:
+                uvicorn.Server(config).run(sockets=[listening])
+                return
+            supervisor = Multiprocess(config, sockets=[listening])
+            supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            context.exit(EXIT_FAILURE)
+
+
+def build_apart(settings: Settings, open_service: Callable[..., Service]) -> None:
+    """Build the knowledge base where there is none: 20 MB this process then never has."""
+    from kb.bootstrap import STAMP
+
+    if not (settings.home / STAMP).exists():
+        run_apart(lambda: open_service(settings, notify=note).close())
+
+
+def open_app(settings: Settings, workers: int, open_service: Callable[..., Service]) -> FastAPI:
+    """The application over a knowledge base opened for it, in the process that serves it."""
+    from uvicorn.config import STARTUP_FAILURE
+
+    from app.api import create_app
+    from app.server.observability import configure_logging
+
+    use_one_arena()
+    configure_logging(settings.log_level)
+    if workers > 1:
+        end_with_parent()
+    try:
+        service = open_service(settings, notify=note)
+    except KBError as error:
+        if workers == 1:
+            raise
+        note(f"error: {error}")
+        sys.exit(STARTUP_FAILURE)  # another try would fail the same way: the supervisor ends
+    atexit.register(service.close)
+    return create_app(service, settings, workers=workers)
+
+
+def announce(settings: Settings, address: str, *, lead: str = "timeout-kb answers on") -> None:
+    """Say where the API answers, and that only this machine gets in where there are no keys."""
+    from app.api.auth import no_keys_notice
+
+    if notice := no_keys_notice(settings):
+        note(notice)
+    note(f"{lead} {address} (documentation: {address}/docs). Try:")
+    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")

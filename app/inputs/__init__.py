@@ -1,0 +1,1 @@
+"""What people hand in: uploads, contributions, feedback."""

@@ -1,0 +1,1 @@
+"""From an answer to text a person reads: view model, terminal, Markdown, errors."""

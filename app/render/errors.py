@@ -1,0 +1,53 @@
+"""What a failure says to a person: in their language, without the folders of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.render.escape import plain
+from kb.errors import InputError, KBError
+from kb.knowledge.labels import Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorText:
+    """What was wrong and the next step; both safe to print, `todo` may be empty."""
+
+    what: str
+    todo: str
+
+
+def error_text(error: KBError, words: Words) -> ErrorText:
+    """An expected failure in `words`; its own English where no label stands for its reason."""
+    name = plain(error.values.get("name", ""))
+    return _text_of(
+        error, words, words("word.file", name=name) if name else words("word.the_input")
+    )
+
+
+def error_sentence(error: KBError, words: Words) -> str:
+    """The same in one line."""
+    return _line(error_text(error, words), words)
+
+
+def why_refused(reason: str, words: Words, *, code: str, values: Mapping[str, str]) -> str:
+    """Why a file was not taken, in one line; its name stands elsewhere."""
+    return _line(_text_of(InputError(reason, reason=code, values=values), words, ""), words)
+
+
+def _text_of(error: KBError, words: Words, name: str) -> ErrorText:
+    what, todo = plain(error.what), plain(error.todo)
+    if not words.has(f"error.{error.reason}"):
+        return ErrorText(what=what, todo=todo)
+    own = {key: plain(value) for key, value in error.values.items()}
+    values = {"what": what, "todo": todo} | own | {"name": name}
+    step = todo or error.reason != error.usual_reason  # a kind of failure has none of its own
+    return ErrorText(
+        what=words(f"error.{error.reason}", **values).strip(),
+        todo=words(f"todo.{error.reason}", **values) if step else "",
+    )
+
+
+def _line(text: ErrorText, words: Words) -> str:
+    return words("word.failure", what=text.what, todo=text.todo) if text.todo else text.what

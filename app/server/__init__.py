@@ -1,0 +1,1 @@
+"""Server processes: children, workers, memory, logging and metrics."""

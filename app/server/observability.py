@@ -1,0 +1,122 @@
+"""What an operator sees of the server: JSON log lines and Prometheus numbers."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass, field
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from kb.text.redact import redact
+
+# A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
+BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+def _without_secrets(
+    _logger: object, _method: str, event: structlog.types.EventDict
+) -> structlog.types.EventDict:
+    """Redact what a line says; a message of an error may quote the log it failed on."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = redact(value)[0]
+    return event
+
+
+def configure_logging(level: str) -> None:
+    """Send all log lines of this process to stderr as JSON, one object a line.
+
+    Tracebacks are plain: they name code, never the values of variables.
+    """
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _without_secrets,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(ensure_ascii=False),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The numbers of one server, in a registry of its own."""
+
+    registry: CollectorRegistry
+    requests: Counter
+    seconds: Histogram
+    running: Gauge
+    diagnoses: Counter
+    failures: Counter
+    received: Counter
+    answers: Counter
+    answers_bytes: Gauge
+    content_type: str = field(default=CONTENT_TYPE_LATEST)
+
+    def text(self) -> bytes:
+        """The exposition a Prometheus server scrapes."""
+        return generate_latest(self.registry)
+
+
+def new_metrics() -> Metrics:
+    """Fresh numbers, all at zero."""
+    registry = CollectorRegistry()
+    return Metrics(
+        registry=registry,
+        requests=Counter(
+            "timeout_kb_requests",
+            "Requests answered.",
+            ("method", "route", "status"),
+            registry=registry,
+        ),
+        seconds=Histogram(
+            "timeout_kb_request_seconds",
+            "Time from the request's head to the answer's end.",
+            ("route",),
+            buckets=BUCKETS_S,
+            registry=registry,
+        ),
+        running=Gauge("timeout_kb_requests_running", "Requests in work.", registry=registry),
+        diagnoses=Counter(
+            "timeout_kb_diagnoses",
+            "Diagnoses by status and first cause.",
+            ("status", "cause"),
+            registry=registry,
+        ),
+        failures=Counter(
+            "timeout_kb_failures", "Unexpected failures by type.", ("type",), registry=registry
+        ),
+        received=Counter(
+            "timeout_kb_received_bytes", "Bytes of request bodies.", registry=registry
+        ),
+        answers=Counter(
+            "timeout_kb_answers",
+            "Answers to short logs: made, or kept from an earlier request with the same log.",
+            ("source",),
+            registry=registry,
+        ),
+        answers_bytes=Gauge(
+            "timeout_kb_answers_kept_bytes", "Size of the answers kept.", registry=registry
+        ),
+    )

@@ -1,0 +1,162 @@
+"""Where Slack's requests come in: over Socket Mode, over HTTP alone, or at the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import structlog
+import uvicorn
+from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+from slack_bolt.adapter.starlette.async_handler import to_starlette_response
+from slack_bolt.async_app import AsyncBoltRequest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from app.slack.bot import Bot
+from app.slack.workspaces import check_settings
+from kb.errors import KBError
+
+if TYPE_CHECKING:
+    import socket
+
+    from fastapi import FastAPI
+
+    from kb.chat.chat import Chat
+    from kb.service import Service
+    from kb.settings import Settings
+
+PATH = "/slack/events"  # for events, commands, buttons and forms alike
+MAX_BODY = 1024 * 1024  # Slack's own requests have kilobytes; nothing larger is read
+# Socket Mode: the SDK connects anew within this time after a break, and after four of it without
+# a sign of Slack; until then events wait, and commands and clicks fail before people's eyes.
+PING_S = 1.5
+Notify = Callable[[str], None]
+
+
+async def serve_socket(service: Service, chat: Chat, settings: Settings, notify: Notify) -> None:
+    """Receive over Socket Mode until SIGTERM or Ctrl-C; needs no address of its own.
+
+    Raises:
+        SettingsError: Slack refuses a token.
+        SlackError: Slack cannot be reached.
+    """
+    async with aclosing(Bot(service, chat, settings)) as bot:
+        await bot.workspaces.check_app_token()  # the SDK would try a wrong one for ever
+        await bot.open()
+        handler = AsyncSocketModeHandler(
+            bot.app,
+            settings.slack_app_token.strip(),
+            logger=bot.app.logger,
+            web_client=bot.workspaces.new_client(),
+            ping_interval=PING_S,
+        )
+        stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        try:
+            for number in signals:
+                loop.add_signal_handler(number, stopped.set)
+            await handler.connect_async()
+            notify(_greeting(bot, "Socket Mode"))
+            await stopped.wait()
+        finally:
+            for number in signals:  # a second Ctrl-C waits for nothing
+                loop.remove_signal_handler(number)
+            await handler.close_async()
+
+
+async def serve_http(
+    service: Service,
+    chat: Chat,
+    settings: Settings,
+    notify: Notify,
+    *,
+    listening: socket.socket,
+    address: str,
+) -> None:
+    """Receive over HTTP on `listening` until SIGTERM or Ctrl-C, which uvicorn raises again.
+
+    Raises:
+        SettingsError: Slack refuses a token.
+        SlackError: Slack cannot be reached.
+    """
+
+    async def receive(request: Request) -> Response:
+        return await _dispatch(bot, request)
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    async with aclosing(Bot(service, chat, settings)) as bot:
+        await bot.open()
+        routes = [Route(PATH, receive, methods=["POST"]), Route("/healthz", healthz)]
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+        )
+        notify(_greeting(bot, f"{address}{PATH}"))
+        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _greeting(bot: Bot, where: str) -> str:
+    identities = [workspace.identity for workspace in bot.workspaces]
+    names = ", ".join(str(identity.team or identity.team_id) for identity in identities)
+    return f"timeout-kb listens to Slack ({names}) on {where}. Try: /timeout help"
+
+
+class MountedBot:
+    """The bot as a part of the API server; made with the first request, on its event loop."""
+
+    def __init__(self, app: FastAPI) -> None:
+        """Let the API server answer Slack, too.
+
+        Raises:
+            SettingsError: a token is missing: the server does not start without.
+        """
+        check_settings(app.state.context.settings, mode="http")
+        self._state = app.state
+        self._bot: Bot | None = None
+        app.add_route(PATH, self.receive, methods=["POST"], include_in_schema=False)
+
+    async def receive(self, request: Request) -> Response:
+        """Take a request of Slack's."""
+        if self._bot is None:
+            context, chat = self._state.context, self._state.open_chat()
+            self._bot = Bot(context.service, chat, context.settings, limiter=context.compute)
+        try:
+            await self._bot.workspaces.open()
+        except KBError as error:  # Slack sends the event again
+            structlog.get_logger().warning("slack is not open", code=error.code, what=error.what)
+            return PlainTextResponse("not ready", status_code=503)
+        return await _dispatch(self._bot, request)
+
+    async def close(self) -> None:
+        """Finish running jobs and close the connections."""
+        if self._bot is not None:
+            await self._bot.aclose()
+
+
+async def _dispatch(bot: Bot, request: Request) -> Response:
+    """What slack-bolt answers to a request; it checks signature and time before anything."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            return PlainTextResponse("too large", status_code=413)
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return PlainTextResponse("not UTF-8", status_code=400)
+    received = AsyncBoltRequest(
+        body=text, query=str(request.url.query), headers=dict(request.headers)
+    )
+    response: Response = to_starlette_response(await bot.app.async_dispatch(received))
+    return response

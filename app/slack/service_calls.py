@@ -1,0 +1,263 @@
+"""The work behind an answer, without Slack: service and chat engine in, messages out.
+
+A mention comes by `bot.py` and `responder.py` to `ServiceCalls.reply`; the diagnosis is made by
+`Chat.say` (`kb.chat.assessment`: `Service.judge`). Everything here blocks and runs in a thread;
+the asyncio side only carries the results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from app.inputs.contributions import Feedback, Resolution, add_feedback, add_text, resolve
+from app.render.terminal import render_text
+from app.slack.blocks.diagnosis import diagnosis_message, reply_message
+from app.slack.blocks.primitives import SlackMessage, notice
+from app.slack.requests import ChannelSettings, DiagnosisRef
+from kb.errors import InputError, NotFoundError
+from kb.knowledge.labels import Words
+from kb.saved import load_diagnosis, save_diagnosis
+from kb.text.language import answer_language, language_choice
+from kb.types.answer import Diagnosis
+from kb.types.vocabulary import UNKNOWN, Language
+
+if TYPE_CHECKING:
+    from kb.chat.chat import Chat
+    from kb.chat.types import Reply
+    from kb.service import Service
+
+KEEP_KEYS_S = 24 * 3600  # Slack repeats an event for an hour; a day covers a bot that was down
+WARM_UP = "Watchdog caught collective operation timeout"  # takes the path a log takes
+AT_A_LOSS = frozenset({"unclear", "off_topic", "courtesy"})  # intents with nothing to answer
+SURE_BANDS = frozenset({"certain", "likely"})
+READ_S = 30.0  # for the files of a message: an archive may unpack without end
+LONG_PASTE = 4000  # characters; a longer paste is a log whose answer is worth a file, too
+INCIDENT_DIGITS = 16  # of the digest that tells one incident of a conversation from another
+REPORT_WIDTH = 100  # columns
+REPORT_CHARS = 300_000  # below a megabyte in any language: Slack shows that as text
+
+
+class ServiceCalls:
+    """Answers in values. Safe for use by several threads, as the service is."""
+
+    def __init__(self, service: Service, chat: Chat) -> None:
+        self.service = service
+        self._chat = chat
+
+    def warm_up(self) -> None:
+        """Diagnose once before anybody asks: the first time compiles patterns and loads tables."""
+        self.service.diagnose_text(WARM_UP)
+
+    # --- deliveries, channels, conversations ---------------------------------------------------
+
+    def first_time(self, key: str) -> bool:
+        """Whether the key was not handled before, by this process or an earlier one."""
+        preferences = self.service.store.preferences
+        return preferences.claim(key, now_s=time.time(), keep_s=KEEP_KEYS_S)
+
+    def channel(self, team: str, channel: str) -> ChannelSettings:
+        """What is set for a channel; the defaults where nothing is, or it cannot be read."""
+        body = self.service.store.preferences.get(_scope(team, channel))
+        try:
+            return msgspec.json.decode(body or b"{}", type=ChannelSettings)
+        except msgspec.DecodeError:
+            return ChannelSettings()  # of another version: a setting is easily made again
+
+    def set_channel(self, team: str, channel: str, settings: ChannelSettings) -> None:
+        """Set it; on return it is on the disk."""
+        body = msgspec.json.encode(settings)
+        self.service.store.preferences.put(_scope(team, channel), body, now_s=time.time())
+
+    def knows(self, conversation: str) -> bool:
+        """Whether there is a conversation under that id."""
+        try:
+            self._chat.conversation(conversation)
+        except NotFoundError:
+            return False
+        return True
+
+    def forget(self, conversation: str) -> None:
+        """Drop a conversation nobody knows of."""
+        self._chat.forget(conversation)
+
+    def set_language(self, channel: ChannelSettings) -> Language | None:
+        """The language that is set, for the channel or for all; None where none is."""
+        return language_choice(channel.language, self.service.settings.lang)
+
+    def language(self, text: str, channel: ChannelSettings) -> Language:
+        """The language to talk about `text` in."""
+        return answer_language(channel.language, self.service.settings.lang, text)
+
+    def words(self, language: Language) -> Words:
+        """The labels in a language."""
+        return Words(self.service.knowledge.labels, language)
+
+    # --- answers -------------------------------------------------------------------------------
+
+    def has_timeout(self, text: str) -> bool:
+        """Whether a message nobody asked about holds a timeout."""
+        return self.service.read_text(text).incident.has_timeout
+
+    def reply(self, text: str, *, conversation: str, language: Language | None) -> SlackMessage:
+        """Answer a message: a log with its diagnosis, anything else as the chat engine does.
+
+        Raises:
+            InputError: the text is empty.
+        """
+        reply = self._chat.say(text, conversation=conversation, language=language, create=True)
+        return self._answer(reply, long=len(text) > LONG_PASTE)
+
+    def diagnose_files(
+        self,
+        paths: Sequence[Path],
+        text: str,
+        *,
+        conversation: str,
+        language: Language | None,
+        only_timeouts: bool = False,
+    ) -> SlackMessage | None:
+        """Diagnose downloaded files, with the `text` written beside them, as one incident.
+
+        With `only_timeouts` files without one are passed over: None.
+
+        Raises:
+            InputError: a file is empty, binary or damaged, or they take too long to read.
+        """
+        reading = self.service.read_paths(paths, limit_s=READ_S)
+        if only_timeouts and not reading.incident.has_timeout:
+            return None
+        if text.strip():  # the person's words, not the file's
+            language = answer_language(language, text=text)
+        reply = self._chat.begin(reading, conversation=conversation, language=language, create=True)
+        return self._answer(reply, long=True)
+
+    def _answer(self, reply: Reply, *, long: bool) -> SlackMessage:
+        words = self.words(reply.language)
+        diagnosis = reply.diagnosis if reply.intent == "log" else None
+        ref = self._save(reply) if diagnosis or reply.outcome else None
+        if diagnosis and ref and diagnosis.status != "no_timeout":
+            url = self.service.settings.public_url
+            return replace(
+                diagnosis_message(diagnosis, words, ref, public_url=url),
+                sure=diagnosis.status == "diagnosed" and diagnosis.causes[0].band in SURE_BANDS,
+                report=_report(diagnosis, words) if long and not url else "",
+            )
+        judged = ref if reply.outcome else None  # how a person said it ended: buttons save that
+        message = reply_message(reply, words, judged=judged)
+        return replace(message, sure=not diagnosis and reply.intent not in AT_A_LOSS)
+
+    def _save(self, reply: Reply) -> DiagnosisRef | None:
+        """Save the conversation's verdict for its buttons; None where there is none."""
+        verdict = self._chat.verdict(reply.conversation)
+        reading = self._chat.conversation(reply.conversation).reading
+        if verdict is None or reading is None:
+            return None
+        read = msgspec.json.encode(replace(reading, took_ms=0.0))
+        return DiagnosisRef(
+            saved_id=save_diagnosis(self.service, verdict).id,
+            language=reply.language,
+            conversation=reply.conversation,
+            incident=hashlib.sha256(read).hexdigest()[:INCIDENT_DIGITS],
+            cause=reply.outcome.actual if reply.outcome else "",
+            named_cause=reply.outcome.cause if reply.outcome else "",
+        )
+
+    # --- buttons -------------------------------------------------------------------------------
+
+    def diagnosis(self, ref: DiagnosisRef) -> Diagnosis:
+        """A saved diagnosis in the language of its button.
+
+        Raises:
+            NotFoundError: it is saved no longer.
+        """
+        return load_diagnosis(self.service, ref.saved_id).answer(ref.language)
+
+    def lead(self, ref: DiagnosisRef) -> str:
+        """The id of the likeliest cause of a saved diagnosis."""
+        causes = self.diagnosis(ref).causes
+        return causes[0].id if causes else UNKNOWN
+
+    def title(self, cause_id: str, language: Language) -> str:
+        """The title of a cause; empty for one that is not known."""
+        cause = self.service.knowledge.cause_by_id.get(cause_id)
+        return cause.title.get(language) if cause else ""
+
+    def judge(self, ref: DiagnosisRef, *, user: str, actual: str = "") -> SlackMessage:
+        """Save which cause it was: `actual`, else the one the button speaks of, or the likeliest.
+
+        Of what a person says of an incident the last word counts.
+
+        Raises:
+            InputError: that is no cause.
+            NotFoundError: the diagnosis is saved no longer.
+        """
+        cause = actual or ref.cause or self.lead(ref)
+        named = ref.named_cause or self.lead(ref)
+        feedback = Feedback(
+            verdict="right" if cause == named else "wrong",
+            cause=named,
+            actual=cause,
+            diagnosis=ref.saved_id,
+        )
+        # Each answer saves a diagnosis of its own: what was read tells the incident.
+        by = f"slack:{user}:{ref.conversation}:{ref.incident}"
+        add_feedback(self.service, feedback, source="slack", by=by)
+        words, title = self.words(ref.language), self.title(cause, ref.language)
+        if not title:
+            return notice(words("slack.thanks"))
+        return notice(words("slack.thanks_wrong" if actual else "slack.thanks_right", title=title))
+
+    def next_check(self, ref: DiagnosisRef, *, conversation: str) -> SlackMessage:
+        """Ask the chat engine what to look at next; it knows the incident, or learns it anew."""
+        conversation = ref.conversation or conversation
+        language = ref.language
+        if not self.knows(conversation):
+            reading = load_diagnosis(self.service, ref.saved_id).reading
+            self._chat.begin(reading, conversation=conversation, language=language, create=True)
+        question = self.words(language)("slack.say_next")
+        return self.reply(question, conversation=conversation, language=language)
+
+    def add_incident(self, ref: DiagnosisRef, *, cause: str, fix: str) -> SlackMessage:
+        """Store the log of a diagnosis as an entry, resolved where the cause is known.
+
+        Raises:
+            InputError: the log cannot be taken.
+        """
+        reading = load_diagnosis(self.service, ref.saved_id).reading
+        text = "\n\n".join(filter(None, (reading.words, reading.excerpt)))
+        report = add_text(self.service, text, name=f"slack-{ref.saved_id}.log")
+        words = self.words(ref.language)
+        if not report.entries:
+            raise InputError(words("slack.not_added"), todo=words("slack.not_added_todo"))
+        entry_id = report.entries[0]
+        if not cause:
+            return notice(words("slack.incident_open", id=entry_id))
+        fix = fix.strip() or self._earlier_fix(entry_id) or words("slack.fix_not_told")
+        resolve(self.service, entry_id, Resolution(cause=cause, fix=fix))
+        title = self.title(cause, ref.language)
+        return notice(words("slack.incident_resolved", id=entry_id, title=title))
+
+    def _earlier_fix(self, entry_id: str) -> str:
+        """What an earlier form said of the fix: an empty field takes nothing back."""
+        fixes = self.service.entry(entry_id).fixes
+        return next((fix.title.en for fix in fixes if fix.id == f"{entry_id}/resolution"), "")
+
+
+def _report(diagnosis: Diagnosis, words: Words) -> str:
+    """All of a diagnosis as text, cut where it is longer than Slack shows."""
+    text = click.unstyle(render_text(diagnosis, words, width=REPORT_WIDTH, full=True))
+    if len(text) > REPORT_CHARS:
+        return f"{text[:REPORT_CHARS]}\n{words('slack.cut')}\n"
+    return text
+
+
+def _scope(team: str, channel: str) -> str:
+    return f"slack:{team}:{channel}"

@@ -1,0 +1,202 @@
+"""What a person does with an answer: save it, share it, judge it, add it as an incident."""
+
+from __future__ import annotations
+
+from functools import partial
+from urllib.parse import urlsplit
+
+import msgspec
+import streamlit as st
+
+from app.web.components import actions, markup
+from app.web.components.actions import Notice
+from app.web.components.answer_state import AnswerState
+from app.web.components.markup import html, show
+from app.web.context import chat, href, service
+from app.web.navigation import page
+from kb.diagnose.verdict import Verdict
+from kb.knowledge.labels import Words
+from kb.types.answer import Diagnosis
+from kb.types.vocabulary import Language
+
+NAME = "pasted.log"
+TALK = "talk_about"  # pending: the conversation to go to
+VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
+CAUSE, FIX, SOURCE = "resolve_cause", "resolve_fix", "resolve_url"
+VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
+MAX_COMMENT = 2000  # characters
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None:
+    """The row of things to do with this answer."""
+    with st.container(horizontal=True, key="tk_actions"):
+        talk = partial(_talk, state, words.language)
+        actions.button(words("page.talk"), talk, key="talk", words=words)
+        with actions.pending(TALK) as work:
+            if work.value is not None:
+                target, work.value = work.value, None
+                st.switch_page(page("chat", words), query_params={"c": target})
+        actions.button(
+            words("page.keep"),
+            partial(_save, state),
+            key="keep",
+            words=words,
+            disabled=state.saved is not None,
+        )
+        st.download_button(
+            words("page.markdown"),
+            data=_markdown(diagnosis, words),
+            file_name="diagnosis.md",
+            mime="text/markdown",
+            on_click="ignore",
+            key="download_markdown",
+        )
+        st.download_button(
+            words("page.json"),
+            data=msgspec.json.format(msgspec.json.encode(diagnosis), indent=2),
+            file_name="diagnosis.json",
+            mime="application/json",
+            on_click="ignore",
+            key="download_json",
+        )
+    # The place is there with or without a link, so that what is below it stays what it was.
+    with st.container():
+        if state.saved is not None:
+            _link(state.saved.id, words)
+
+
+def _markdown(diagnosis: Diagnosis, words: Words) -> str:
+    from app.render.markdown import render_markdown
+
+    return render_markdown(diagnosis, words)
+
+
+def _talk(state: AnswerState, language: Language) -> None:
+    """Begin a conversation about this incident; the page then goes there."""
+    actions.request(TALK, chat().begin(state.reading, language=language).conversation)
+
+
+def _save(state: AnswerState) -> None:
+    """Save the diagnosis and put its id into the address, where it can be copied from."""
+    from kb.saved import save_diagnosis
+
+    if isinstance(state.origin, Verdict) and state.saved is None:
+        state.saved = save_diagnosis(service(), state.origin)
+    if state.saved is not None:
+        st.query_params["d"] = state.saved.id
+
+
+def _link(identifier: str, words: Words) -> None:
+    show(markup.faint(words("page.kept")))
+    base = service().settings.public_url or str(st.context.url or "").split("?", 1)[0]
+    address = f"{base.rstrip('/')}/?d={identifier}" if base else f"?d={identifier}"
+    st.code(address, language=None, wrap_lines=True)
+    if urlsplit(address).hostname in LOCAL:
+        show(markup.faint(words("page.kept_local")))
+
+
+# --- was it right? -----------------------------------------------------------------------------
+
+
+def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None:
+    """This was it, that was not it, and what it was instead."""
+    if not diagnosis.causes:
+        return
+    with st.expander(words("page.feedback")), st.form("feedback", border=False):
+        st.radio(
+            words("page.feedback"),
+            list(VERDICTS),
+            format_func=lambda verdict: words(VERDICTS[verdict]),
+            index=None,
+            horizontal=True,
+            label_visibility="collapsed",
+            key=VERDICT,
+        )
+        cause_choice(words, "page.actual", key=ACTUAL)
+        st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
+        send = partial(_send, state, diagnosis.causes[0].id)
+        submit = st.form_submit_button
+        actions.button(words("page.send"), send, key="feedback_send", words=words, make=submit)
+
+
+def cause_choice(words: Words, label: str, *, key: str) -> None:
+    """A cause out of all there are."""
+    causes = service().knowledge.cause_by_id
+    st.selectbox(
+        words(label),
+        list(causes),
+        index=None,
+        format_func=lambda cause: f"{causes[cause].title.get(words.language)} · {cause}",
+        placeholder=words("page.choose"),
+        key=key,
+    )
+
+
+def _field(key: str) -> str:
+    """What stands in a field of a form, without the space around it."""
+    return str(st.session_state.get(key) or "").strip()
+
+
+def _send(state: AnswerState, cause: str) -> Notice:
+    from app.inputs.contributions import Feedback, add_feedback
+
+    verdict = st.session_state.get(VERDICT)
+    if verdict is None:
+        return Notice(tone="possible", label="page.say_which")
+    feedback = Feedback(
+        verdict=verdict,
+        cause=cause,
+        actual=_field(ACTUAL),
+        comment=_field(COMMENT),
+        diagnosis=state.saved.id if state.saved else "",
+    )
+    if feedback != state.feedback:  # Streamlit may call a callback twice for one press
+        add_feedback(service(), feedback, source="web")
+        state.feedback = feedback
+    return Notice(tone="good", label="page.thanks")
+
+
+# --- write it down -----------------------------------------------------------------------------
+
+
+def show_incident_form(state: AnswerState, words: Words) -> None:
+    """Add the log as an incident, and later its cause and fix."""
+    with st.expander(words("page.record")):
+        show(markup.paragraph(words("page.record_help")))
+        if not state.entry:
+            actions.button(words("page.add"), partial(_add, state), key="add", words=words)
+            return
+        link = html(
+            '<a href="{url}" target="_blank">{id}</a>',
+            url=href("cases", id=state.entry),
+            id=state.entry,
+        )
+        text = words("page.added")
+        show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
+        with st.form("resolve", border=False):
+            cause_choice(words, "row.cause", key=CAUSE)
+            st.text_area(words("page.fix"), key=FIX, max_chars=MAX_COMMENT)
+            st.text_input(words("page.source_url"), key=SOURCE)
+            settle = partial(_resolve, state.entry)
+            submit = st.form_submit_button
+            actions.button(
+                words("page.resolve"), settle, key="resolve_send", words=words, make=submit
+            )
+
+
+def _add(state: AnswerState) -> None:
+    from app.inputs.contributions import add_text
+
+    state.entry = add_text(service(), state.text(), name=NAME).entries[0]
+
+
+def _resolve(entry: str) -> Notice:
+    """Write down cause and fix of the incident, once they are known."""
+    from app.inputs.contributions import Resolution, resolve
+
+    cause, fix = _field(CAUSE), _field(FIX)
+    if not cause or not fix:
+        return Notice(tone="possible", label="page.say_both")
+    resolve(service(), entry, Resolution(cause=cause, fix=fix, url=_field(SOURCE)))
+    return Notice(tone="good", label="page.resolved")

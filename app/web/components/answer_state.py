@@ -1,0 +1,170 @@
+"""The answer a session holds: the verdict on a log, in each language, with lines to show."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import urlsplit
+
+import streamlit as st
+
+from app.inputs.uploads import upload_folder
+from app.render.escape import plain
+from app.web.components.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
+from kb.diagnose.verdict import Verdict
+from kb.errors import InputError
+from kb.evidence.detect import evidence_among
+from kb.text.redact import redact
+from kb.types.answer import Diagnosis
+from kb.types.incident import LogReading
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from app.inputs.contributions import Feedback
+    from kb.saved import SavedDiagnosis
+    from kb.service import Service
+    from kb.settings import Settings
+
+MIB = 1024 * 1024
+
+Upload = tuple[str, BinaryIO]  # name and content
+
+
+@dataclass(slots=True, kw_only=True)
+class AnswerState:
+    """A diagnosis as the session holds it.
+
+    `origin` is what all answers are made of; `answers` fills up as languages are asked for.
+    `pasted` is the text as it came and is shown to nobody else; `windows` are redacted. `saved` is
+    there once it has a link, `entry` is the id of the incident it was added as, `feedback` what was
+    last said of it.
+    """
+
+    origin: Verdict | SavedDiagnosis
+    pasted: str = ""
+    names: tuple[str, ...] = ()
+    windows: tuple[Window, ...] = ()
+    answers: dict[Language, Diagnosis] = field(default_factory=dict)
+    saved: SavedDiagnosis | None = None
+    entry: str = ""
+    feedback: Feedback | None = None
+
+    def answer(self, service: Service, language: Language) -> Diagnosis:
+        """The diagnosis in a language; a saved one as it was given then."""
+        if language not in self.answers:
+            self.answers[language] = (
+                service.render(self.origin, language=language)
+                if isinstance(self.origin, Verdict)
+                else self.origin.answer(language)
+            )
+        return self.answers[language]
+
+    @property
+    def reading(self) -> LogReading:
+        """What was read."""
+        return self.origin.reading
+
+    @property
+    def has_log(self) -> bool:
+        """Whether the log itself is at hand, not only what was saved of it."""
+        return bool(self.pasted or self.names)
+
+    def text(self) -> str:
+        """The incident's text without secrets: what was pasted, else what mattered in the files."""
+        if self.pasted and not self.names:
+            return redact(self.pasted)[0]
+        return "\n".join(filter(None, (self.reading.words, self.reading.excerpt)))
+
+
+def diagnose_input(
+    service: Service,
+    *,
+    text: str,
+    uploads: Sequence[Upload] = (),
+    torch: str = "",
+    language: Language,
+) -> AnswerState:
+    """Read a paste and uploaded files as one run, diagnose it, and cut out what is worth seeing.
+
+    Raises:
+        InputError: there is nothing to read, or too much, or a file is no log.
+    """
+    with uploaded(text, uploads, service.settings) as paths:
+        reading = service.read_paths(paths) if uploads else service.read_text(text)
+        verdict = service.judge(reading, torch=torch or None)
+        answer = service.render(verdict, language=language)
+        evidence = evidence_among(paths)
+        logs = [path for path in paths if path not in evidence]
+        lines = {path.name if len(logs) > 1 else "": _file_lines(path) for path in logs}
+        return AnswerState(
+            origin=verdict,
+            pasted=text,
+            names=tuple(plain(name) for name, _ in uploads),
+            windows=windows(lines if uploads else {"": lines_of(text)}, marks_of(answer, reading)),
+            answers={language: answer},
+        )
+
+
+@contextlib.contextmanager
+def uploaded(text: str, uploads: Sequence[Upload], settings: Settings) -> Iterator[list[Path]]:
+    """Uploaded files, with the words written beside them, as files of a folder; none for none.
+
+    Raises:
+        InputError: it is too much.
+    """
+    check_size(text, uploads, settings)
+    with upload_folder() as folder:
+        if uploads and text.strip():
+            folder.add_text(text)
+        for upload in uploads:
+            folder.add(*upload)
+        yield folder.paths
+
+
+def api_command(settings: Settings) -> str:
+    """The command that sends a log of any size to the API."""
+    return (
+        f"curl http://{_reachable(settings.host)}:{settings.port}/v1/diagnose "
+        "-H 'Accept: text/plain' -T job.log"
+    )
+
+
+def _reachable(host: str) -> str:
+    """The API's host in an address: where it listens on all, the one the visitor came to."""
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(host).is_unspecified:
+            host = urlsplit(str(st.context.url or "")).hostname or socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def check_size(text: str, uploads: Sequence[Upload], settings: Settings) -> None:
+    """Refuse what is better sent to the API, which reads any size in constant memory.
+
+    Raises:
+        InputError: text and files together are larger than `max_body` bytes.
+    """
+    limit = settings.max_body
+    size = len(text.encode("utf-8", "replace"))
+    for _, stream in uploads:
+        size += stream.seek(0, 2)
+        stream.seek(0)
+    if size > limit:
+        values = {"size": f"{size / MIB:.1f}", "limit": f"{limit / MIB:.1f}"}
+        command = api_command(settings)
+        raise InputError(
+            "{size} MiB are more than the {limit} MiB this page takes".format(**values),
+            todo=f"send it to the API (timeout-kb serve), which takes any size: {command}",
+            reason="page_limit",
+            values={**values, "curl": command},
+        )
+
+
+def _file_lines(path: Path) -> Iterable[str]:
+    from kb.files.log_source import from_path
+
+    return lines_of_chunks(from_path(path).chunks())

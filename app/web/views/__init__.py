@@ -1,0 +1,1 @@
+"""The pages, one module each; a folder called pages Streamlit would take for scripts of its own."""

@@ -1,0 +1,181 @@
+"""The cases page: all entries by filters, page by page, and everything of one of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+from markupsafe import Markup
+
+from app.render.escape import plain
+from app.render.listing import entry_rows, shown_sections, source_links
+from app.web.components import actions, cards, filters, markup
+from app.web.components.actions import Notice
+from app.web.components.filters import LANGUAGES, ListQuery
+from app.web.components.markup import html
+from app.web.context import interface_words, parameter, service
+from kb.diagnose.rendering import answer_fix
+from kb.errors import NotFoundError
+from kb.knowledge.labels import Words
+from kb.types.entries import Entry
+
+NAME = "cases"
+ENTRIES = 25  # a page
+DELETE = "delete_entry"  # the button on the page of an entry
+
+
+def page() -> None:
+    """Show one entry where the address names one, else the list."""
+    words, identifier = interface_words(), parameter("id")
+    if not identifier:
+        _list(words)
+        return
+    try:
+        entry = service().entry(identifier)
+    except NotFoundError:
+        cards.show_missing(words("page.no_entry", id=plain(identifier)), _back(words))
+        return
+    show_entry(entry, words)
+
+
+# --- the list ----------------------------------------------------------------------------------
+
+
+def _list(words: Words) -> None:
+    markup.show(markup.heading(words("page.cases"), level=1))
+    actions.show_notice(DELETE, words)
+    query = filters.current_query(NAME)
+    st.session_state[filters.key(NAME, "q")] = ""
+    counts = service().store.facets(query.filters)
+    total = sum(counts.get("kind", {}).values())
+    at = min(query.page, pages(total))
+    filters.show_filters(NAME, query, counts, words)
+    entries = service().entries(filters=query.filters, limit=ENTRIES, offset=(at - 1) * ENTRIES)
+    if not entries:
+        markup.show(markup.note(words("page.none")))
+    else:
+        first = (at - 1) * ENTRIES + 1
+        last = first + len(entries) - 1
+        markup.show(markup.faint(words("page.span", first=first, last=last, total=total)))
+        markup.show(markup.join(cards.entry_card(entry, words) for entry in entries))
+    _page_buttons(at, pages(total), words)
+    filters.write_address(NAME, ListQuery(filters=query.filters, page=at))
+
+
+def pages(total: int) -> int:
+    """How many pages that many entries take; an empty list is one page."""
+    return max(1, -(-total // ENTRIES))
+
+
+def _page_buttons(at: int, last: int, words: Words) -> None:
+    """The pages before and after, in words: Streamlit's own arrows are named in English only."""
+    if last == 1:
+        return
+    buttons = (("cases_previous", "page.previous", at - 1), ("cases_next", "page.next", at + 1))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, label, number in buttons:
+            turn, possible = partial(_open_page, number), 1 <= number <= last
+            st.button(words(label), key=name, disabled=not possible, on_click=turn)
+        markup.show(markup.paragraph(words("page.of_pages", page=at, pages=last)))
+
+
+def _open_page(number: int) -> None:
+    st.session_state[filters.key(NAME, "page")] = number
+
+
+# --- one entry ---------------------------------------------------------------------------------
+
+
+def _back(words: Words) -> Markup:
+    return cards.page_link(words("page.back_to_cases"), NAME)
+
+
+def show_entry(entry: Entry, words: Words) -> None:
+    """Everything a reader may want of an entry, in the language of the page where it has it."""
+    markup.show(markup.paragraph(_back(words)))
+    markup.show(
+        html(
+            "{title}<p>{badges}</p>",
+            title=markup.heading(entry.title.get(words.language), level=1),
+            badges=_badges(entry, words),
+        )
+    )
+    markup.show(markup.pairs(rows(entry, words)))
+    sections = shown_sections(entry, words.language)
+    if sections and all(section.language != words.language for section in sections):
+        note = words("page.other_language", language=words(LANGUAGES[sections[0].language]))
+        markup.show(markup.note(note))
+    for section in sections:
+        cards.show_text(section.title, section.text)
+    cards.show_fixes([answer_fix(fix, words) for fix in entry.fixes], words)
+    markup.show(markup.section(words("heading.claims"), cards.claims(entry.claims, words)))
+    if entry.signature:
+        markup.show(markup.heading(words("heading.signature")))
+        cards.show_command("\n".join(entry.signature))
+    _sources(entry, words)
+    if entry.kind != "case":  # reviewed cases change in their files
+        _offer_deletion(entry.id, words)
+
+
+def _offer_deletion(identifier: str, words: Words) -> None:
+    with st.popover(words("page.delete")):
+        markup.show(markup.paragraph(words("page.delete_help")))
+        act = partial(_delete, identifier)
+        actions.button(words("page.delete_now"), act, key=DELETE, words=words)
+
+
+def _delete(identifier: str) -> Notice:
+    """Delete the entry and leave its page; the list says so."""
+    from app.inputs.contributions import delete
+
+    delete(service(), identifier)
+    st.query_params.pop("id", None)
+    return Notice(tone="good", label="page.deleted")
+
+
+def _badges(entry: Entry, words: Words) -> Markup:
+    badges = [markup.badge(words.term("kind", entry.kind)), cards.status_badge(entry.status)]
+    if entry.kind == "incident":
+        badges.append(
+            markup.badge(words("page.was_resolved"), "good")
+            if entry.resolved
+            else markup.badge(words("page.not_resolved"), "possible")
+        )
+    return markup.join(badges, Markup(" "))
+
+
+def rows(entry: Entry, words: Words) -> list[tuple[str, Markup | str]]:
+    """What the entry is about, as `timeout-kb show` lists it, with causes and address as links."""
+    linked: dict[str, Markup] = {
+        "row.cause": markup.join(
+            (
+                html(
+                    "{cause} {standing} {source}",
+                    cause=cards.cause_link(claim.id),
+                    standing=cards.status_badge(claim.status),
+                    source=cards.source_link(claim.source, words),
+                )
+                for claim in entry.causes
+            ),
+            markup.BREAK,
+        ),
+        "row.link": markup.link(entry.url, entry.url),
+    }
+    return [
+        (words(name), linked.get(name, value))
+        for name, value in entry_rows(entry, words)
+        if name != "row.status"  # said by the badges
+    ]
+
+
+def _sources(entry: Entry, words: Words) -> None:
+    confirms = {source.url: source.confirms for source in entry.sources}
+    items = [
+        html(
+            "{link}<br><span class='tk-faint'>{confirms}</span>",
+            link=markup.link(url, url),
+            confirms=confirms[url],
+        )
+        for url in source_links([source.url for source in entry.sources])
+    ]
+    markup.show(markup.section(words("heading.sources"), markup.listed(items)))

@@ -1,0 +1,123 @@
+"""The search page: entries like a description, a question or a line of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+from markupsafe import Markup
+
+from app.render.listing import hit_snippet
+from app.render.present import likenesses
+from app.web.components import cards, filters, markup
+from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
+from app.web.components.markup import html
+from app.web.context import interface_words, service
+from kb.knowledge.labels import Words
+from kb.types.entries import Entry, Hit, SearchResult
+
+NAME = "search"
+STRONG = 0.6  # likeness that deserves a second look, by its colour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedEntries:
+    """What there is to show: hits of a question, or all entries that pass without one."""
+
+    result: SearchResult | None
+    entries: Mapping[str, Entry]
+    total: int
+    counts: filters.Counts
+
+
+def page() -> None:
+    """Show the page."""
+    words = interface_words()
+    markup.show(markup.heading(words("page.search"), level=1))
+    query = filters.current_query(NAME)
+    st.text_input(
+        words("page.search_label"),
+        key=filters.key(NAME, "q"),
+        placeholder=words("page.search_example"),
+        max_chars=MAX_QUERY,
+    )
+    listed = find_entries(query)
+    filters.show_filters(NAME, query, listed.counts, words)
+    if listed.result is None:
+        _listing(query, listed, words)
+    else:
+        _hits(listed.result, listed, words)
+    if len(listed.entries) < listed.total and query.shown < MOST:
+        st.button(words("page.more"), on_click=_more, args=(query,))
+    filters.write_address(NAME, query)
+
+
+def find_entries(query: ListQuery) -> ListedEntries:
+    """One question to the service."""
+    here = service()
+    if query.text:
+        result = here.search(query.text, filters=query.filters, limit=query.shown)
+        total = sum(result.facets.get("kind", {}).values())
+        return ListedEntries(
+            result=result, entries=here.entries_of(result), total=total, counts=result.facets
+        )
+    counts = here.store.facets(query.filters)
+    entries = here.entries(filters=query.filters, limit=query.shown)
+    return ListedEntries(
+        result=None,
+        entries={entry.id: entry for entry in entries},
+        total=sum(counts.get("kind", {}).values()),
+        counts=counts,
+    )
+
+
+def _more(query: ListQuery) -> None:
+    st.session_state[filters.key(NAME, "shown")] = min(query.shown + PAGE, MOST)
+
+
+def _listing(query: ListQuery, listed: ListedEntries, words: Words) -> None:
+    if not listed.total:
+        markup.show(markup.note(words("page.none")))
+        return
+    text = words("page.listed", shown=len(listed.entries), total=listed.total)
+    markup.show(markup.faint(text))
+    markup.show(markup.join(cards.entry_card(entry, words) for entry in listed.entries.values()))
+
+
+def _hits(result: SearchResult, listed: ListedEntries, words: Words) -> None:
+    if not result.hits:
+        text = words("page.none") if not listed.total else words("word.no_match")
+        markup.show(markup.note(text))
+        return
+    if not result.similar_enough:
+        markup.show(markup.note(words("word.closest"), "possible"))
+    text = words("page.found", shown=len(result.hits), total=listed.total, ms=round(result.took_ms))
+    markup.show(markup.faint(text))
+    markup.show(
+        markup.join(hit_card(hit, listed.entries.get(hit.entry_id), words) for hit in result.hits)
+    )
+
+
+def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
+    """A hit: title, how alike, where from, why, the piece that matched."""
+    why = likenesses(hit.why)
+    return html(
+        '<article class="tk-card"><h3 class="tk-h3">{title}</h3>{meta}'
+        '<p><span class="tk-badge tk-{tone}">{score}</span> {why}</p>'
+        '<p class="tk-faint">{snippet}</p></article>',
+        title=cards.entry_link(hit.entry_id, hit.title.get(words.language)),
+        meta=cards.entry_line(
+            words,
+            kind=hit.kind,
+            status=hit.status,
+            project=hit.project,
+            cause=hit.cause,
+            date=entry.date if entry else "",
+            url=hit.url,
+        ),
+        tone="likely" if hit.score >= STRONG else "quiet",
+        score=words("page.score", score=f"{hit.score:.2f}"),
+        why=words("word.why", what=words.listing(why)) if why else "",
+        snippet=cards.inline(hit_snippet(hit)),
+    )

@@ -1,0 +1,282 @@
+"""The answer to one request: what it is made from, and its statements as they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kb.chat.assessment import Assessment
+from kb.chat.intents import UserRequest
+from kb.chat.types import (
+    Change,
+    Citation,
+    Conversation,
+    IncidentOutcome,
+    Question,
+    Statement,
+    StatementRole,
+)
+from kb.diagnose.wording import Placed, model_percent, place
+from kb.knowledge.labels import Words
+from kb.knowledge.load import Knowledge
+from kb.types.answer import Diagnosis, Evidence, RankedCause
+from kb.types.incident import Incident
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+QUOTE_CHARS = 200
+INLINE_CHARS = 120  # of a quote inside a sentence; the citation has more
+MAX_SOURCES = 3  # pages cited for one statement
+MIN_NATS = 0.15  # weaker evidence is not worth a tired person's time
+REASONS = 3  # shown of one line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a message did to the conversation, and what is to be answered.
+
+    Attributes:
+        conversation: as it is now; `previous` as it was, where the incident's causes may move.
+        asks: whether the reply ends with a question.
+        event: merged, repeated, other, asked_new, answered, skip, retracted, or empty.
+        other_job: why the logs pasted are of another job.
+        retracted_remarks: those the message took back.
+        shown_changes: those of an earlier reply that is repeated.
+    """
+
+    conversation: Conversation
+    requests: tuple[UserRequest, ...]
+    previous: Conversation | None = None
+    asks: bool = True
+    event: str = ""
+    other_job: str = ""
+    retracted_remarks: tuple[str, ...] = ()
+    shown_changes: tuple[Change, ...] = ()
+
+
+@dataclass(kw_only=True)
+class IntentAnswer:
+    """The answer to one request, put together by the function of its intent.
+
+    Attributes:
+        assessment: of the incident now; `before` that before the message, `changes` between them.
+        question: the next one to ask.
+        statements, focus, cases, outcome: what is said, the cause it is about, the cases it
+            shows, and how the incident ended.
+    """
+
+    service: Service
+    words: Words
+    step: Step
+    request: UserRequest
+    assessment: Assessment | None = None
+    before: Assessment | None = None
+    changes: tuple[Change, ...] = ()
+    question: Question | None = None
+    statements: list[Statement] = field(default_factory=list)
+    focus: str = ""
+    cases: tuple[str, ...] = ()
+    outcome: IncidentOutcome | None = None
+
+    @property
+    def conversation(self) -> Conversation:
+        """The conversation as the message left it."""
+        return self.step.conversation
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """All knowledge."""
+        return self.service.knowledge
+
+    @property
+    def language(self) -> Language:
+        """The language of the reply."""
+        return self.words.language
+
+    @property
+    def incident(self) -> Incident:
+        """The incident, without anything known of it where there is none."""
+        return self.assessment.reading.incident if self.assessment else Incident()
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """The incident's diagnosis with all causes."""
+        return self.assessment.diagnosis if self.assessment else None
+
+    @cached_property
+    def ranked(self) -> dict[str, RankedCause]:
+        """The causes by id, best first."""
+        return {item.id: item for item in self.diagnosis.causes} if self.diagnosis else {}
+
+    @property
+    def leading(self) -> RankedCause | None:
+        """The first cause."""
+        return next(iter(self.ranked.values()), None)
+
+    @cached_property
+    def subject(self) -> str:
+        """The cause the request speaks of: named, numbered, spoken of last, or leading."""
+        order = list(self.ranked)
+        named = list(self.request.causes)
+        if named and order and all(cause in self.ranked for cause in named):
+            return min(named, key=order.index)
+        if named:
+            return named[0]
+        if 1 <= self.request.ordinal <= len(order):
+            return order[self.request.ordinal - 1]
+        if self.conversation.focus in self.knowledge.cause_by_id:
+            return self.conversation.focus
+        return order[0] if order else ""
+
+    def title(self, cause: str) -> str:
+        """A cause's title."""
+        entry = self.knowledge.cause_by_id.get(cause)
+        return entry.title.get(self.language) if entry else cause
+
+    def percent(self, cause: str) -> str:
+        """A cause's probability in the diagnosis; empty where there is none."""
+        ranked = self.ranked.get(cause)
+        return model_percent(ranked.probability) if ranked else ""
+
+    def cite(self, cause: str, quote: str = "") -> Citation:
+        """A cause by a piece of its entry, or by its title."""
+        return Citation(kind="cause", id=cause, quote=quote or self.title(cause))
+
+    # --- what is said ----------------------------------------------------------------------
+
+    def say(
+        self,
+        role: StatementRole,
+        label: str,
+        citations: Sequence[Citation] = (),
+        command: str = "",
+        **values: object,
+    ) -> None:
+        """Add a statement in the words of `label`."""
+        text = self.words(label, **values)
+        if text.endswith(("..", "。。")) and not text.endswith("..."):
+            text = text[:-1]  # a sentence was put into a sentence
+        self.statements.append(
+            Statement(role=role, text=text, citations=tuple(citations), command=command)
+        )
+
+    def say_of(
+        self,
+        role: StatementRole,
+        label: str,
+        cause: str,
+        *,
+        quote: str = "",
+        pages: Sequence[str] = (),
+        command: str = "",
+        **values: object,
+    ) -> None:
+        """Add a statement about a cause; the label may name its title and its probability.
+
+        It cites the cause, by `quote` of its entry or by its title, and those pages.
+        """
+        values = {"title": self.title(cause), "percent": self.percent(cause)} | values
+        self.say(role, label, (self.cite(cause, quote), *cite_pages(pages)), command, **values)
+
+    def say_need_log(self) -> None:
+        """Nothing to speak of yet: no log, or none with a timeout in it."""
+        self.say("hint", "chat.need_log" if self.diagnosis is None else "chat.no_sign")
+
+    def say_evidence(
+        self, cause: str, *, speaks: int, limit: int, heading: str = "", cases: bool = True
+    ) -> None:
+        """Add the strongest evidence for (`speaks` = 1) or against (-1) a cause, below a heading.
+
+        One statement a quote; what the log and the person say comes before similar `cases`.
+        """
+        ranked = self.ranked.get(cause)
+        evidence = [
+            item
+            for item in (ranked.evidence if ranked else ())
+            if item.weight * speaks >= MIN_NATS and (cases or item.kind != "case")
+        ]
+        if evidence and heading:
+            self.say("note", heading, title=self.title(cause))
+        evidence.sort(key=lambda item: item.kind == "case")
+        for group in _by_quote(evidence)[:limit]:
+            self._say_quote(cause, group)
+
+    def _say_quote(self, cause: str, group: list[Evidence]) -> None:
+        item, quote = group[0], shorten(group[0].quote)
+        if item.kind == "case":
+            case = self.knowledge.case_by_id.get(item.source)
+            self.say(
+                "evidence",
+                "chat.case_alike",
+                (cite_case(item.source, item.quote, case.url if case else ""),),
+                title=quote,
+            )
+            return
+        reasons = list(dict.fromkeys(other.reason for other in group))[:REASONS]
+        reason = self.words("chat.reasons").join(reasons)
+        if not quote:
+            pages = self.knowledge.cause_by_id[cause].sources
+            self.say_of("evidence", "chat.log_shows", cause, pages=pages, reason=reason)
+            return
+        citation = _cite_evidence(item)
+        label = "chat.log_says" if citation.line else "chat.found"
+        if not citation.line and any(item.quote in text for text in self.conversation.remarks):
+            label = "chat.you_said"
+        where = place(self.words, item)
+        self.say("evidence", label, (citation,), place=where, quote=quote, reason=reason)
+
+
+def _by_quote(items: Iterable[Evidence]) -> list[list[Evidence]]:
+    """Evidence of one quote together, since a line often gives several signals."""
+    groups: dict[tuple[str, str, int, str], list[Evidence]] = {}
+    for item in items:
+        key = (item.quote, item.file, item.line, item.source if item.kind == "case" else "")
+        groups.setdefault(key, []).append(item)
+    return list(groups.values())
+
+
+def shorten(quote: str) -> str:
+    """A quote of one line, short enough to stand in a sentence."""
+    line = " ".join(quote.split())
+    return line if len(line) <= INLINE_CHARS else f"{line[:INLINE_CHARS].rstrip()}…"
+
+
+def cite_pages(urls: Sequence[str]) -> tuple[Citation, ...]:
+    """Pages of the web among the sources of an entry, so many at most."""
+    web = [url for url in urls if url.startswith(("https://", "http://"))]
+    return tuple(Citation(kind="source", url=url) for url in web[:MAX_SOURCES])
+
+
+def cite_case(identifier: str, quote: str, url: str) -> Citation:
+    """A case by a piece of it."""
+    return Citation(kind="case", id=identifier, quote=quote[:QUOTE_CHARS], url=url)
+
+
+def cite_remark(quote: str) -> Citation:
+    """What the person wrote."""
+    return Citation(kind="text", quote=quote[:QUOTE_CHARS])
+
+
+def cite_line(item: Placed, quote: str, rank: int | None = None) -> Citation:
+    """A line of the log, or of the incident where it has none."""
+    return Citation(
+        kind="line" if item.line else "text",
+        id="" if rank is None else str(rank),
+        quote=quote[:QUOTE_CHARS],
+        line=item.line,
+        file=item.file,
+    )
+
+
+def _cite_evidence(item: Evidence) -> Citation:
+    quote = item.quote[:QUOTE_CHARS]
+    url = item.source if item.source.startswith(("https://", "http://")) else ""
+    if item.kind == "text":  # what a person says of a log is no line of it
+        return Citation(kind="text", quote=quote, url=url)
+    if item.line:
+        return Citation(kind="line", quote=quote, line=item.line, url=url, file=item.file)
+    return Citation(kind="rank" if item.kind == "rank" else "text", quote=quote, url=url)

@@ -1,0 +1,279 @@
+"""What the incident of a conversation means now (its diagnosis), what moved, what to ask next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kb.chat.types import Change, CheckResult, Conversation, Option, Question, Turn
+from kb.diagnose.checks import best_check, fitting_checks
+from kb.diagnose.evidence_provided import evidence_provided
+from kb.diagnose.fixes import elsewhere
+from kb.diagnose.signals import DENIED_SHARE, Signal
+from kb.diagnose.verdict import Verdict
+from kb.knowledge.labels import Words
+from kb.knowledge.load import Knowledge
+from kb.types.answer import Diagnosis
+from kb.types.incident import Incident, LogReading
+from kb.types.knowledge import Check
+from kb.types.vocabulary import Language, Polarity
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+CHECK_RESULT = "user:"  # names of signals that are answers to checks begin with it
+# What an observed outcome of a check adds to a cause, in nats before the model's scale. A check is
+# an experiment made for these causes: more than a passing remark (a cue has 0.3 to 2), less than
+# the strongest log lines (3). Ruling out is what experiments do best.
+SUPPORT_NATS = 1.5
+REFUTE_NATS = -1.8
+MOVED = 0.02  # probability by which a cause must move to be shown
+CHANGES_SHOWN = 3
+WHY_QUOTES = 3
+ASKED_CAUSES = 4  # leading causes a question has to tell apart
+FLATTER = 0.5  # power on the probabilities when the verdict is nearly certain: what would test it?
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What an incident means: the verdict, and the diagnosis with all causes made of it."""
+
+    verdict: Verdict
+    diagnosis: Diagnosis
+
+    @property
+    def reading(self) -> LogReading:
+        """The logs with the person's remarks."""
+        return self.verdict.reading
+
+    @property
+    def signals(self) -> dict[str, Signal]:
+        """What the log and the person say, by name; likeness to cases is no part of it."""
+        return {item.name: item for item in self.verdict.signals if item.kind != "case"}
+
+    def probability(self, cause: str) -> float:
+        """The probability of a cause."""
+        return next((item.probability for item in self.diagnosis.causes if item.id == cause), 0.0)
+
+
+def assess(service: Service, conversation: Conversation, language: Language) -> Assessment | None:
+    """What the conversation's incident means now, in that language; None where it has none."""
+    verdict = verdict_of(service, conversation)
+    if verdict is None:
+        return None
+    top = max(len(service.knowledge.causes), 1)
+    diagnosis = service.render(verdict, language=language, top=top)
+    return Assessment(verdict=verdict, diagnosis=diagnosis)
+
+
+def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
+    """What the logs mean with all that was said of them; None where there are none."""
+    if conversation.reading is None:
+        return None
+    reading = _with_remarks(service, conversation.reading, conversation.remarks)
+    results = _result_signals(conversation.check_results, service.knowledge)
+    return service.judge(reading, observed=results)
+
+
+def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str]) -> LogReading:
+    """The reading with the person's remarks, the newest first: of one thing the last word counts.
+
+    Versions and settings they name are read anew each time: one taken back is gone.
+    """
+    if not remarks:
+        return reading
+    incident = reading.incident
+    for remark in remarks:
+        named = service.read_text(remark).incident
+        incident = replace(
+            incident,
+            versions=incident.versions | named.versions,
+            settings=incident.settings | named.settings,
+        )
+    text = "\n".join(reversed(remarks))
+    return replace(
+        reading,
+        words=f"{text}\n{reading.words}".strip(),
+        word_places=(),  # remarks stand on no line of the log
+        incident=incident,
+    )
+
+
+def _result_signals(results: Sequence[CheckResult], knowledge: Knowledge) -> tuple[Signal, ...]:
+    """Answers to checks as signals; of two answers to one check the later counts."""
+    signals = []
+    for result in {result.check: result for result in results}.values():
+        check = find_check(knowledge, result.check)
+        if check is None or not 1 <= result.outcome <= len(check.outcomes):
+            continue
+        outcome = check.outcomes[result.outcome - 1]
+        share = DENIED_SHARE if result.is_denied else 1.0
+        weights = dict.fromkeys(outcome.supports, SUPPORT_NATS * share)
+        weights |= dict.fromkeys(outcome.refutes, REFUTE_NATS * share)
+        signals.append(
+            Signal(
+                name=f"{CHECK_RESULT}{result.check}",
+                kind="text",
+                quote=result.quote,
+                line=0,
+                weights=weights,
+                reason_id=result.check,
+                source=check.sources[0] if check.sources else f"check:{check.id}",
+                means=outcome.observation,
+                polarity=Polarity.DENIED if result.is_denied else Polarity.TROUBLE,
+            )
+        )
+    return tuple(signals)
+
+
+def find_check(knowledge: Knowledge, identifier: str) -> Check | None:
+    """The check with that id."""
+    return next(
+        (check for cause in knowledge.causes for check in cause.checks if check.id == identifier),
+        None,
+    )
+
+
+def take_back(
+    conversation: Conversation,
+    sentence: str,
+    key_words: Callable[[str], frozenset[str]],
+    *,
+    names_cause: bool,
+) -> tuple[Conversation, tuple[str, ...]]:
+    """The conversation without the remarks that `sentence` takes back, and those remarks.
+
+    These are the ones that share most of their `key_words` with it; where none shares a word, the
+    last remark or answer to a check, and nothing where the sentence names a cause.
+    """
+    wanted = key_words(sentence)
+    shared = [len(wanted & key_words(remark)) for remark in conversation.remarks]
+    if any(shared):
+        pairs = list(zip(conversation.remarks, shared, strict=True))
+        others = tuple(remark for remark, count in pairs if count < max(shared))
+        retracted_remarks = tuple(remark for remark, count in pairs if count == max(shared))
+        return replace(conversation, remarks=others), retracted_remarks
+    if names_cause:
+        return conversation, ()
+    latest = next(
+        (turn.asked for turn in reversed(conversation.turns) if _counts(turn, conversation)), ""
+    )
+    if conversation.check_results and conversation.check_results[-1].quote == latest:
+        return replace(conversation, check_results=conversation.check_results[:-1]), (latest,)
+    return replace(conversation, remarks=conversation.remarks[:-1]), conversation.remarks[-1:]
+
+
+def _counts(turn: Turn, conversation: Conversation) -> bool:
+    """Whether something of the turn's message still counts."""
+    answers = {result.quote for result in conversation.check_results}
+    return turn.asked in answers or any(remark in turn.asked for remark in conversation.remarks)
+
+
+def changes(before: Assessment, after: Assessment, knowledge: Knowledge) -> tuple[Change, ...]:
+    """The causes whose probability moved, most first, with the new evidence that moved them."""
+    new = _new_signals(before, after)
+    moved = [
+        (after.probability(cause.id) - before.probability(cause.id), cause)
+        for cause in after.diagnosis.causes
+    ]
+    moved = [(by, cause) for by, cause in moved if abs(by) >= MOVED]
+    moved.sort(key=lambda pair: (-abs(pair[0]), pair[1].id))
+    return tuple(
+        Change(
+            cause=cause.id,
+            title=cause.title,
+            before=before.probability(cause.id),
+            after=after.probability(cause.id),
+            why=_why(cause.id, by, new, knowledge, after.diagnosis.language),
+        )
+        for by, cause in moved[:CHANGES_SHOWN]
+    )
+
+
+def _new_signals(before: Assessment, after: Assessment) -> list[Signal]:
+    """Signals `after` has and `before` had not, strongest first."""
+    earlier = before.signals
+    new = [
+        signal
+        for name, signal in after.signals.items()
+        if name not in earlier or earlier[name].weights != signal.weights
+    ]
+    return sorted(new, key=lambda signal: (-_strength(signal), signal.name))
+
+
+def _strength(signal: Signal) -> float:
+    return max((abs(weight) for weight in signal.weights.values()), default=0.0)
+
+
+def _why(
+    cause: str, by: float, new: Sequence[Signal], knowledge: Knowledge, language: Language
+) -> tuple[str, ...]:
+    """Quotes of the new evidence that moves `cause` that way, else of all that is new."""
+    direct = [signal for signal in new if signal.weights.get(cause, 0.0) * by > 0]
+    quotes = dict.fromkeys(_quote(signal, knowledge, language) for signal in (direct or new))
+    whole = [
+        quote
+        for quote in quotes
+        if quote and not any(quote in other for other in quotes if other != quote)
+    ]
+    return tuple(whole[:WHY_QUOTES])
+
+
+def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
+    """The words of a remark that a cue matched; an answer such as “2” by what was observed.
+
+    Of what is denied or in order the words name the thing only, and the sentence says the rest.
+    """
+    if signal.name.startswith(CHECK_RESULT) and signal.means is not None:
+        return signal.means.get(language)
+    pattern = knowledge.pattern_by_id.get(signal.reason_id)
+    if pattern is None or signal.kind != "text" or signal.polarity is not Polarity.TROUBLE:
+        return signal.quote
+    # As RE2 reads it: \b and \w know ASCII only.
+    match = re.search(pattern.regex, signal.quote, re.IGNORECASE | re.ASCII)
+    return (match.group().strip(" ,，、:：;；(（") if match else "") or signal.quote
+
+
+def next_question(
+    assessment: Assessment, asked_checks: Sequence[str], knowledge: Knowledge, words: Words
+) -> Question | None:
+    """The check not asked yet whose outcome separates the leading causes best, as a question."""
+    leading = assessment.diagnosis.causes[:ASKED_CAUSES]
+    shares = {cause.id: cause.probability for cause in leading}
+    provided = evidence_provided(assessment.reading, knowledge.input_evidence)
+    checks = [
+        check
+        for cause in leading
+        for check in askable_checks(knowledge, cause.id, assessment.reading.incident)
+        if check.id not in asked_checks and check.gives not in provided
+    ]
+    best = best_check(checks, shares)
+    if best is None:
+        best = best_check(checks, {cause: share**FLATTER for cause, share in shares.items()})
+    if best is None:
+        return None
+    return Question(
+        check=best.id,
+        text=words("chat.ask", tells=mid_sentence(best.tells.get(words.language))),
+        options=tuple(
+            Option(number=number, text=outcome.observation.get(words.language))
+            for number, outcome in enumerate(best.outcomes, start=1)
+        ),
+        command=best.command,
+    )
+
+
+def askable_checks(knowledge: Knowledge, cause: str, incident: Incident) -> list[Check]:
+    """The checks of a cause whose outcome a person here can be asked for, best fitting first."""
+    return [
+        check
+        for check in fitting_checks(knowledge.cause_by_id[cause], incident)
+        if check.outcomes and not elsewhere(check.applies_to, incident)
+    ]
+
+
+def mid_sentence(text: str) -> str:
+    """The text without the capital of a sentence's beginning; names keep theirs."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

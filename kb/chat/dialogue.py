@@ -1,0 +1,292 @@
+"""One turn: a message and the conversation in, the reply and the conversation after it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kb.chat.answers import ANSWERS
+from kb.chat.answers.answer import IntentAnswer, Step
+from kb.chat.answers.suggestions import suggest
+from kb.chat.assessment import Assessment, assess, changes, find_check, next_question, take_back
+from kb.chat.intents import IntentReader, Meaning, Situation, UserRequest
+from kb.chat.paste import without_sentences
+from kb.chat.types import Change, CheckResult, Conversation, Intent, Question, Reply, Turn
+from kb.diagnose.signals import Signal
+from kb.knowledge.labels import Words
+from kb.logs.incident.merge import merge_readings, other_job
+from kb.types.incident import LogReading
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+MAX_REMARK_CHARS = 1000  # longer ones are pastes
+SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
+MAX_SHOWN = 40  # cases remembered as shown
+# Replies about the conversation itself: what is repeated is the answer before them.
+ABOUT_CHAT: frozenset[Intent] = frozenset({"language", "courtesy", "help", "off_topic", "unclear"})
+# What is not answered beside a log.
+NOT_BESIDE_LOG = ABOUT_CHAT - {"help"} | {"outcome"}
+
+
+class Dialogue:
+    """Answers messages of conversations it is handed; stores nothing itself."""
+
+    def __init__(self, service: Service, intents: IntentReader) -> None:
+        """Answer with the knowledge of `service`."""
+        self._service = service
+        self._intents = intents
+
+    def begin(self, conversation: Conversation, reading: LogReading) -> tuple[Reply, Conversation]:
+        """Take up an incident that was read elsewhere."""
+        return self._reply(self._log(conversation, reading, Meaning(), ""))
+
+    def answer(
+        self, conversation: Conversation, text: str, reading: LogReading, *, has_output: bool
+    ) -> tuple[Reply, Conversation]:
+        """Answer a message.
+
+        Args:
+            conversation: its language is that of the reply.
+            text: the person's own words, redacted.
+            reading: the whole message, read as a log.
+            has_output: whether there is program output beside the words.
+        """
+        situation = Situation(has_incident=True)
+        if not has_output:
+            situation = self._situation(conversation, reading)
+        meaning = self._intents.read(text, situation) if text else Meaning()
+        if meaning.language:
+            conversation = replace(conversation, language=meaning.language, language_pinned=True)
+        if has_output:
+            return self._reply(self._log(conversation, reading, meaning, text))
+        return self._reply(self._step(conversation, text, reading, meaning))
+
+    # --- what the message does -------------------------------------------------------------
+
+    def _situation(self, conversation: Conversation, reading: LogReading) -> Situation:
+        engine = self._service.engine
+        signals = engine.signals(reading)
+        events = {hit.cue.event for hit in engine.report_cues(reading)}
+        check = None
+        if conversation.question_open and conversation.asked_checks:
+            check = find_check(self._service.knowledge, conversation.asked_checks[-1])
+        answered = _last_answer(conversation)
+        return Situation(
+            has_incident=conversation.reading is not None,
+            open_check=check,
+            just_asked=bool(conversation.turns)
+            and conversation.turns[-1].reply.question is not None,
+            reports_hang="hang" in events or {"distributed", "failure"} <= events,
+            has_evidence=bool(events or signals),
+            after_cases=answered is not None
+            and answered.reply.intent in ("similar", "search", "case"),
+            hinted_causes=_hinted_causes(signals),
+        )
+
+    def _step(
+        self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
+    ) -> Step:
+        if meaning.job == "new":
+            cleared = _with_incident(conversation, None)
+            return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
+        if meaning.cannot_answer:  # on to the next best check
+            skipped = replace(conversation, question_open=False)
+            return Step(conversation=skipped, requests=(UserRequest(intent="tell"),), event="skip")
+        if meaning.check_result is not None:
+            return _check_result(conversation, meaning.check_result)
+        if meaning.retraction:
+            return self._retraction(conversation, reading, meaning)
+        if meaning.remark:
+            return self._remark(conversation, reading, meaning)
+        requests = meaning.requests or (UserRequest(intent="unclear", text=text),)
+        if meaning.language and requests[0].intent == "language":
+            return self._repeat_answer(conversation, requests[0])
+        return Step(conversation=conversation, requests=requests, asks=False)
+
+    def _log(
+        self, conversation: Conversation, reading: LogReading, meaning: Meaning, text: str
+    ) -> Step:
+        """A log: a new incident, or more of the known one."""
+        others = (item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
+        requests = (UserRequest(intent="log", text=text), *others)
+        if conversation.reading is None:
+            return Step(conversation=_with_incident(conversation, reading), requests=requests)
+        why_other = other_job(conversation.reading, reading) if meaning.job != "same" else ""
+        if meaning.job == "new" or why_other:
+            return Step(
+                conversation=_with_incident(conversation, reading),
+                requests=requests,
+                event="asked_new" if meaning.job == "new" else "other",
+                other_job=why_other,
+            )
+        if _repeats(conversation.reading, reading):
+            merged, event = conversation.reading, "repeated"
+        else:
+            vocabulary = self._service.reader.vocabulary
+            merged, event = merge_readings(conversation.reading, reading, vocabulary), "merged"
+        return Step(
+            conversation=replace(conversation, reading=merged),
+            requests=requests,
+            previous=conversation,
+            event=event,
+        )
+
+    def _remark(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
+        """A statement about the incident; without one it is the incident itself."""
+        remark = meaning.remark[:MAX_REMARK_CHARS]
+        requests = (self._intents.remark(remark), *meaning.requests)
+        if conversation.reading is None:
+            certain = without_sentences(reading, self._intents.suppositions(remark))
+            reading = certain if certain.words.strip() else reading
+            return Step(conversation=_with_incident(conversation, reading), requests=requests)
+        added = replace(conversation, remarks=(*conversation.remarks, remark))
+        return Step(conversation=added, requests=requests, previous=conversation)
+
+    def _retraction(
+        self, conversation: Conversation, reading: LogReading, meaning: Meaning
+    ) -> Step:
+        """A remark that no longer counts, and what is stated in its place."""
+        request = replace(self._intents.remark(meaning.retraction), is_denial=False)
+        left, retracted_remarks = take_back(
+            conversation, request.text, self._intents.key_words, names_cause=bool(request.causes)
+        )
+        if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
+            return self._remark(conversation, reading, meaning)
+        instead = (meaning.remark[:MAX_REMARK_CHARS],) if meaning.remark else ()
+        return Step(
+            conversation=replace(left, remarks=(*left.remarks, *instead)),
+            requests=(request,),
+            previous=conversation,
+            event="retracted",
+            retracted_remarks=retracted_remarks,
+        )
+
+    def _repeat_answer(self, conversation: Conversation, request: UserRequest) -> Step:
+        """The last answer in the language asked for."""
+        turn = _last_answer(conversation)
+        if turn is None or (conversation.reading is None and turn.reply.intent in ("log", "tell")):
+            return Step(conversation=conversation, requests=(request,), asks=False)
+        repeated = self._intents.repeated(turn.asked, turn.reply.intent)
+        return Step(
+            conversation=conversation,
+            requests=(request, replace(repeated, cases=turn.reply.cases)),
+            asks=turn.reply.question is not None,
+            shown_changes=turn.reply.changes,
+        )
+
+    # --- the reply -------------------------------------------------------------------------
+
+    def _reply(self, step: Step) -> tuple[Reply, Conversation]:
+        conversation, first = step.conversation, step.requests[0].intent
+        language = conversation.language or "en"
+        assessment = assess(self._service, conversation, language)
+        before = assess(self._service, step.previous, language) if step.previous else None
+        moved: tuple[Change, ...] = ()
+        if assessment and before:
+            moved = changes(before, assessment, self._service.knowledge)
+        words = Words(self._service.knowledge.labels, language)
+        base = IntentAnswer(
+            service=self._service,
+            words=words,
+            step=step,
+            request=step.requests[0],
+            assessment=assessment,
+            before=before,
+            changes=moved,
+            question=self._question(step, assessment, words),
+        )
+        if step.shown_changes:
+            shown = (replace(item, title=base.title(item.cause)) for item in step.shown_changes)
+            base.changes = tuple(shown)
+        answers = [replace(base, request=request, statements=[]) for request in step.requests]
+        for answer in answers:
+            ANSWERS[answer.request.intent](answer)
+        diagnosis = None
+        if assessment and first in ("log", "tell") and step.event != "skip":
+            top = self._service.settings.top  # causes, as every face shows them
+            diagnosis = replace(assessment.diagnosis, causes=assessment.diagnosis.causes[:top])
+        reply = Reply(
+            conversation=conversation.id,
+            number=conversation.turns[-1].reply.number + 1 if conversation.turns else 1,
+            intent=first,
+            language=language,
+            statements=tuple(dict.fromkeys(item for one in answers for item in one.statements)),
+            question=base.question,
+            changes=moved,
+            diagnosis=diagnosis,
+            suggestions=suggest(base, step.requests[-1].intent),
+            outcome=next((item.outcome for item in answers if item.outcome), None),
+        )
+        return reply, _after(conversation, answers, base.question)
+
+    def _question(self, step: Step, assessment: Assessment | None, words: Words) -> Question | None:
+        """The question due: the open one again while it still tells most."""
+        is_due = step.asks or any(request.intent == "next" for request in step.requests)
+        if not is_due or assessment is None or assessment.diagnosis.status == "no_timeout":
+            return None
+        asked_checks = step.conversation.asked_checks
+        if step.conversation.question_open:
+            asked_checks = asked_checks[:-1]
+        return next_question(assessment, asked_checks, self._service.knowledge, words)
+
+
+def _with_incident(conversation: Conversation, reading: LogReading | None) -> Conversation:
+    """The conversation about another incident, or about none."""
+    return Conversation(
+        id=conversation.id,
+        language=conversation.language,
+        language_pinned=conversation.language_pinned,
+        created_s=conversation.created_s,
+        turns=conversation.turns,
+        reading=reading,
+    )
+
+
+def _check_result(conversation: Conversation, result: CheckResult) -> Step:
+    results = (*conversation.check_results, result)
+    return Step(
+        conversation=replace(conversation, check_results=results, question_open=False),
+        requests=(UserRequest(intent="tell", text=result.quote),),
+        previous=conversation,
+        event="answered",
+    )
+
+
+def _last_answer(conversation: Conversation) -> Turn | None:
+    """The last turn that was about something."""
+    turns = reversed(conversation.turns)
+    return next((turn for turn in turns if turn.reply.intent not in ABOUT_CHAT), None)
+
+
+def _repeats(earlier: LogReading, reading: LogReading) -> bool:
+    """Whether all of a paste was there before."""
+    seen = {(event.pattern_id, event.text) for event in earlier.events}
+    new = {(event.pattern_id, event.text) for event in reading.events}
+    return bool(new) and new <= seen
+
+
+def _hinted_causes(signals: Iterable[Signal]) -> tuple[str, ...]:
+    """The cause each of the signals speaks for most, the strongest first."""
+    best = [max(item.weights.items(), key=lambda pair: pair[1]) for item in signals if item.weights]
+    best.sort(key=lambda pair: (-pair[1], pair[0]))
+    return tuple(dict.fromkeys(cause for cause, weight in best if weight >= SIGN_NATS))
+
+
+def _after(
+    conversation: Conversation, answers: list[IntentAnswer], question: Question | None
+) -> Conversation:
+    """The conversation after the answers: what was spoken of, shown and asked."""
+    cases = dict.fromkeys(
+        (*conversation.shown_cases, *(case for one in answers for case in one.cases))
+    )
+    after = replace(
+        conversation,
+        focus=next((one.focus for one in reversed(answers) if one.focus), conversation.focus),
+        shown_cases=tuple(cases)[-MAX_SHOWN:],
+    )
+    if question is None:
+        return after
+    others = (check for check in conversation.asked_checks if check != question.check)
+    return replace(after, asked_checks=(*others, question.check), question_open=True)

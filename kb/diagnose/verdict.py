@@ -1,0 +1,209 @@
+"""The verdict on a reading: which causes, how likely, and whether it is unknown or no timeout.
+
+Knows neither languages nor faces; `kb.diagnose.rendering` puts a verdict into words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kb.diagnose.cues import CueHit, CueReader
+from kb.diagnose.evidence_model import Ranking, Weights, rank_causes
+from kb.diagnose.same_project import ProjectNames
+from kb.diagnose.signals import (
+    COUNTER,
+    Signal,
+    conflict_signals,
+    cue_signals,
+    event_signals,
+    fact_signals,
+    harm_signals,
+    statement_signals,
+)
+from kb.diagnose.statements import StatementReader, TopicStatement, distinct
+from kb.diagnose.votes import base_rates, case_votes
+from kb.knowledge.load import Knowledge
+from kb.settings_check import ContradictionFinder, SettingConflict, find_harms
+from kb.text.polarity import PolarityReader, TextPolarity
+from kb.types.entries import Entry, Filters, Hit
+from kb.types.incident import LogReading
+from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, Standing
+
+UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
+SIMILAR_SHOWN = 5
+SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
+SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
+# Paths, addresses and identifiers: a file called `stuck-gpu.md` is no report of a hang.
+# In ASCII only: Chinese has no spaces, a whole sentence would go with the path in it.
+_NAMES = re.compile(r"[!-~]*[/_][!-~]*|[!-,.-~]+-[!-,.-~]+-[!-~]+")
+QUERY_CHARS = 6000
+NO_TROUBLE = COUNTER | {Polarity.BEFORE}
+RECENT_TEXTS = 4  # a text is searched with and weighed: it is read once
+STACK_EVENT = "thread_dump"  # people take stacks of processes that hang
+# Events of cues that together make a description one of a timeout or of failed communication.
+DISTRIBUTED = "distributed"
+MIN_REPORT_BYTES = 48  # fewer are a remark: eight words, sixteen characters in Chinese
+REPORT_EVENTS = (frozenset({"hang"}), frozenset({DISTRIBUTED, "failure"}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the engine concludes from a reading, in no language yet.
+
+    An answer is made of nothing else (`kb.diagnose.rendering.render`), so answers in several
+    languages cannot differ in substance.
+
+    Attributes:
+        reading: what was read, with what a person added since.
+        signals: all observations, answers to checks included.
+        hits: similar cases, best first.
+        entries: the entries behind `hits`, by id.
+        votes: share of the similar cases per cause.
+        conflicts: what the settings contradict.
+        torch: torch's version where a person named it.
+        took_ms: wall time of reading and judging.
+    """
+
+    reading: LogReading
+    status: DiagnosisStatus
+    ranking: Ranking
+    signals: tuple[Signal, ...]
+    hits: tuple[Hit, ...]
+    entries: Mapping[str, Entry]
+    votes: dict[str, float]
+    conflicts: tuple[SettingConflict, ...] = ()
+    torch: str = ""
+    took_ms: float = 0.0
+
+
+class Engine:
+    """Weighs a reading; made once from the knowledge and the fitted weights."""
+
+    def __init__(self, knowledge: Knowledge, weights: Weights) -> None:
+        self._knowledge = knowledge
+        self._weights = weights
+        gate = frozenset().union(*REPORT_EVENTS)
+        self._gate = CueReader([cue for cue in knowledge.cues if cue.event in gate])
+        self._cues = CueReader([cue for cue in knowledge.cues if cue.event not in gate])
+        failures = {kind.id for kind in knowledge.events if EventRole.MACHINE_FAILURE in kind.roles}
+        self._sufficient = {STACK_EVENT} | failures
+        self._polarity = PolarityReader(knowledge.polarity)
+        self._statements = StatementReader(knowledge.topics)
+        self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._statements_in)
+        self._projects = ProjectNames(knowledge.cases)
+        self._rates = base_rates(knowledge.cases)
+        self.contradictions = ContradictionFinder(knowledge)
+
+    def signals(
+        self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""
+    ) -> tuple[Signal, ...]:
+        """All signals of a reading: log lines, facts, settings, and the person's words."""
+        remarks, statements = self._read_words(reading.words)
+        hits = self._cues.read(remarks, statements)
+        return (
+            *event_signals(reading.events, self._knowledge.pattern_by_id),
+            *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
+            *conflict_signals(conflicts),
+            *harm_signals(find_harms(reading, self._knowledge.advice, torch=torch or None)),
+            *cue_signals(hits, reading.word_places),
+            *statement_signals(statements, hits, reading.word_places),
+        )
+
+    def _statements_in(self, words: str) -> tuple[TextPolarity, tuple[TopicStatement, ...]]:
+        remarks = self._polarity.read(words)
+        return remarks, self._statements.read(remarks)
+
+    def statements(self, words: str) -> tuple[TopicStatement, ...]:
+        """What a person's words say of the topics, and how."""
+        return distinct(self._statements.read(self._polarity.read(words)))
+
+    def query_text(self, reading: LogReading) -> str:
+        """What to search with: the person's words first, then the lines that matter.
+
+        A sentence that only rules something out is no likeness to cases with that.
+        """
+        return f"{self._troubles(reading.words)}\n{reading.excerpt}".strip()[:QUERY_CHARS]
+
+    def _troubles(self, words: str) -> str:
+        """The words without sentences that speak of topics and of no trouble with any."""
+        told = self._read_words(words)[1]
+        sentences = {item.left: item.right for item in told}
+        trouble = {
+            item.left
+            for item in told
+            if item.polarity not in NO_TROUBLE or item.standing is Standing.GENERIC
+        }
+        for left in sorted(sentences.keys() - trouble, reverse=True):
+            words = f"{words[:left]}{words[sentences[left] :]}"
+        return words.strip()
+
+    def judge(
+        self,
+        reading: LogReading,
+        hits: Sequence[Hit],
+        entries: Mapping[str, Entry],
+        *,
+        observed: Sequence[Signal] = (),
+        torch: str = "",
+    ) -> Verdict:
+        """Rank the causes of `reading`, given the similar entries a search found.
+
+        Args:
+            reading: what was read.
+            hits: of the search for `query_text`; cases of a project the text names move up.
+            entries: the entries behind `hits`, by id.
+            observed: observations beside the reading: what a person saw in a check.
+            torch: torch's version where a person named it.
+        """
+        text = f"{reading.words}\n{reading.excerpt}"
+        hits = self._projects.nearer(hits, entries, text)
+        same_project = self._projects.signals(hits, entries, text)
+        conflicts = self.contradictions.of_reading(reading)
+        signals = (*self.signals(reading, conflicts, torch), *same_project, *observed)
+        votes = case_votes(hits, entries, self._rates)
+        ranking = rank_causes(signals, votes, self._weights)
+        return Verdict(
+            reading=reading,
+            status=self._status(reading, ranking),
+            ranking=ranking,
+            signals=signals,
+            hits=tuple(hits),
+            entries=entries,
+            votes=votes,
+            conflicts=conflicts,
+            torch=torch,
+        )
+
+    def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:
+        if not self._about_timeout(reading):
+            return "unknown" if self._about_distributed(reading) else "no_timeout"
+        return "unknown" if ranking.causes[0].probability < UNKNOWN_BELOW else "diagnosed"
+
+    def _about_timeout(self, reading: LogReading) -> bool:
+        """Whether the input speaks of a timeout, a hang, failed communication or machines."""
+        if reading.incident.has_timeout:
+            return True
+        if any(event.event in self._sufficient for event in reading.events):
+            return True
+        reported = {hit.cue.event for hit in self.report_cues(reading)}
+        return any(events <= reported for events in REPORT_EVENTS)
+
+    def _about_distributed(self, reading: LogReading) -> bool:
+        """Whether a person speaks of distributed work, whatever they say is wrong with it."""
+        if len(reading.words.encode()) < MIN_REPORT_BYTES:
+            return False
+        hits = self._gate.read(self._polarity.read(_NAMES.sub(" ", reading.words)))
+        return any(hit.cue.event == DISTRIBUTED for hit in hits)
+
+    def report_cues(self, reading: LogReading) -> list[CueHit]:
+        """Cues by which a person's words are a report of a hang or of failed communication."""
+        words = self._polarity.read(_NAMES.sub(" ", reading.words))
+        return [hit for hit in self._gate.read(words) if not hit.denied]
+
+
+def search_filters(exclude: Sequence[str] = ()) -> Filters:
+    """Filters for similar entries; `exclude` leaves entries out (an incident's own case)."""
+    return Filters(kinds=SEARCHED_KINDS, exclude_ids=tuple(exclude))

@@ -1,0 +1,1 @@
+"""Evidence beside the log: dumps, stacks, RAS reports, kernel lines, launcher files."""

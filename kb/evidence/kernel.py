@@ -1,0 +1,135 @@
+"""What the kernel and the GPU driver say: Xid, ECC, NVLink, links that went down, OOM kills.
+
+Reads `dmesg`, syslog, journal and ``nvidia-smi -q`` text. Which lines matter stands in
+data/kernel_lines.yaml, what an Xid means in data/xid.yaml. These files know devices and processes,
+not ranks, so no culprit rank comes from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from kb.evidence.reading import EvidenceReading, expression
+from kb.knowledge.load import read_yaml
+from kb.settings import shipped_data
+from kb.types.incident import Fact
+from kb.types.knowledge import Bilingual
+
+MAX_LINE = 2_000  # characters of a line that are looked at
+MAX_QUOTES = 3  # lines quoted of one fact
+
+_XID = re.compile(
+    r"\bXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\)?: ?(\d{1,3})\b|\bXID (?:error )?(\d{1,3})\b"
+)
+_SMI_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
+_DRIVER = re.compile(
+    r"^Driver Version\s*:\s*(\d+\.\d+(?:\.\d+)?)|NVRM version: .*?\s(\d+\.\d+\.\d+)\s"
+)
+_CUDA = re.compile(r"^CUDA Version\s*:\s*(\d+\.\d+)")
+KERNEL_LINE = re.compile(
+    r"^(?:<\d+>)?\[ *\d+\.\d{6}\]|\bkernel: |\bNVRM: "
+    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLine:
+    """A row of data/kernel_lines.yaml."""
+
+    fact: str
+    regex: re.Pattern[str]
+    capture: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Xid:
+    """A row of data/xid.yaml."""
+
+    xid: int
+    kind: Literal["hardware", "link", "program", "recorded", "consequence"]
+    level: Literal["fatal", "error", "notice"]
+    means: Bilingual
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XidTable:
+    """The file data/xid.yaml."""
+
+    source: str
+    xids: tuple[Xid, ...]
+
+
+@cache
+def xid_table() -> dict[int, Xid]:
+    """What each known Xid means."""
+    return {row.xid: row for row in read_yaml(shipped_data() / "xid.yaml", XidTable).xids}
+
+
+@cache
+def _rules() -> tuple[KernelLine, ...]:
+    path = shipped_data() / "kernel_lines.yaml"
+    return read_yaml(path, tuple[KernelLine, ...], decode=expression)
+
+
+def looks_like_kernel(text: str) -> bool:
+    """Whether the text is a kernel log or the output of ``nvidia-smi -q``."""
+    lines = text.splitlines()[:200]
+    if any("NVSMI LOG" in line for line in lines):
+        return True
+    hits = sum(bool(KERNEL_LINE.search(line[:MAX_LINE])) for line in lines)
+    return hits > 0 and hits * 2 >= sum(bool(line.strip()) for line in lines)
+
+
+def read_kernel(text: str) -> EvidenceReading:
+    """Facts of one text, the first lines of each kind as quotes."""
+    seen: dict[str, int] = {}
+    facts: list[Fact] = []
+    versions: dict[str, str] = {}
+    device = ""
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw[:MAX_LINE]
+        head = _SMI_GPU.match(line)
+        device = head[1] if head else device
+        versions |= _versions(line)
+        for name, detail in _line_facts(line, device):
+            seen[name] = seen.get(name, 0) + 1
+            if seen[name] <= MAX_QUOTES:
+                quote = line.strip()[:300]
+                facts.append(Fact(name=name, line=number, quote=quote, detail=detail))
+    return EvidenceReading(kind="kernel", facts=tuple(facts), versions=versions)
+
+
+def _versions(line: str) -> dict[str, str]:
+    driver, cuda = _DRIVER.search(line), _CUDA.search(line)
+    versions = {"driver": driver[1] or driver[2]} if driver else {}
+    return versions | ({"cuda": cuda[1]} if cuda else {})
+
+
+def _line_facts(line: str, device: str) -> Iterator[tuple[str, str]]:
+    xid = _XID.search(line)
+    if xid:
+        number = int(xid[2] or xid[3])
+        known = xid_table().get(number)
+        where = f" on {xid[1]}" if xid[1] else ""
+        meaning = f": {known.means.en} ({known.level})" if known else ""
+        yield _xid_fact(known), f"Xid {number}{where}{meaning}"
+    for row in _rules():
+        if row.fact.startswith("smi_") and not device and "smi" not in line:
+            continue
+        if row.regex.search(line):
+            match = row.capture.search(line) if row.capture else None
+            named = match.groupdict() if match else {}
+            detail = ", ".join(f"{key} {value}" for key, value in sorted(named.items()) if value)
+            yield row.fact, detail or (f"GPU {device}" if row.fact.startswith("smi_") else "")
+
+
+def _xid_fact(known: Xid | None) -> str:
+    """A device that has failed says more than one that reports errors."""
+    if known is None:
+        return "xid_unlisted"
+    fatal = known.kind == "hardware" and known.level == "fatal"
+    return "xid_hardware_fatal" if fatal else f"xid_{known.kind}"

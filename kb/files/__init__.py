@@ -1,0 +1,1 @@
+"""Files and folders: decoding, archives, locks, the state folder."""

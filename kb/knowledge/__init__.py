@@ -1,0 +1,1 @@
+"""The knowledge files of `data/`: loaded, checked against their schema, and named."""

@@ -1,0 +1,69 @@
+"""Everything that is wrong with the knowledge of a data folder, not only the first of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from kb.errors import DataError
+from kb.knowledge.cases import load_case
+from kb.knowledge.load import (
+    FILES,
+    Knowledge,
+    read_knowledge,
+    read_labels,
+    read_yaml,
+    wrong_references,
+)
+
+LIKENESS = 0.85  # of a name used once to another from which it is taken for a slip of that
+
+
+def check_knowledge(data: Path) -> Iterator[DataError]:
+    """What is wrong with causes, patterns, facts, advice, labels and cases, a file at a time.
+
+    References from file to file are checked once every file is right by itself.
+    """
+    wrong = False
+    readers: list[Callable[[], object]] = [
+        *(partial(read_yaml, data / name, kind) for name, kind in FILES.items()),
+        partial(read_labels, data / "labels"),
+        *(partial(load_case, path) for path in sorted((data / "cases").glob("*.md"))),
+    ]
+    for read in readers:
+        for error in failures(read):
+            wrong = True
+            yield error
+    if not wrong:
+        knowledge = read_knowledge(data, check=False)
+        yield from wrong_references(knowledge)
+        yield from _misspelt_frameworks(knowledge)
+
+
+def failures(read: Callable[[], object]) -> Iterator[DataError]:
+    """What a reader refuses: at most one."""
+    try:
+        read()
+    except DataError as error:
+        yield error
+
+
+def _misspelt_frameworks(knowledge: Knowledge) -> Iterator[DataError]:
+    """Frameworks named once that look like one named elsewhere; new ones are welcome."""
+    used = [(f"{case.id}.md", name) for case in knowledge.cases for name in case.tags.frameworks]
+    for where, fixes in (
+        *((f"{case.id}.md", case.fixes) for case in knowledge.cases),
+        *((f"causes.yaml: {cause.id}", cause.fixes) for cause in knowledge.causes),
+    ):
+        used += [(where, name) for fix in fixes for name in fix.applies_to.frameworks]
+    counts = Counter(name for _, name in used)
+    known = sorted(name for name, count in counts.items() if count > 1)
+    for where, name in used:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=LIKENESS)
+        # another number is another thing: fsdp2 is not fsdp
+        if counts[name] == 1 and near and near[0] != name.rstrip("0123456789"):
+            what = f"{where}: frameworks: {name!r} is named nowhere else"
+            yield DataError(what, todo=f"did you mean {near[0]!r}?")

@@ -1,0 +1,1 @@
+"""From events to one incident: ranks, waves, first error, stage, facts."""

@@ -1,0 +1,1 @@
+"""Finding the lines of a log that matter, and what each says."""

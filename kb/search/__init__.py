@@ -1,0 +1,1 @@
+"""Search over the entries: by meaning, by words, by log lines."""

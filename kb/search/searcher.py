@@ -1,0 +1,380 @@
+"""Hybrid search: by meaning, by words of both languages, and by the lines software printed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.embed.base import Embedder
+from kb.errors import InputError
+from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
+from kb.search.similarity import (
+    SIMILAR_ENOUGH,
+    QuestionWords,
+    names_of,
+    signature_strength,
+    similarity,
+    snippet,
+    text_similarity,
+    why,
+)
+from kb.store import ChunkRow, EntryHead, Store
+from kb.text.language import detect_language
+from kb.types.entries import NO_FILTERS, Filters, Hit, SearchResult
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from kb.index.catalogue import Selection
+    from kb.index.live import SearchIndex
+    from kb.index.snapshot import Snapshot
+
+POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
+POOL_PER_HIT = 10  # so that the entries asked for are among them
+POOL_GROWTH = 4  # the next try's pool where they were not
+MAX_TERMS = 96  # words asked for, the rarest; 48 lower the MRR by .03, 200 do not raise it
+REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
+SIGNATURE_POOL = 20  # chunks proposed for the log lines of their entry
+SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
+HEALTHY_ROLE = "verify"  # of the passages that tell of a job that runs
+LIMIT_MAX = 1000  # hits a question may ask for
+CACHED_HEADS = 2048  # heads of entries in memory, about 4 KB each
+LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
+K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A question prepared: its vector (None without a known token), its words, its log lines."""
+
+    vector: Scores | None
+    terms: tuple[Term, ...]
+    names: tuple[Term, ...]
+    reachable: float  # BM25 that a chunk with the question's rarest words could reach
+    compared: QuestionWords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidates:
+    """Chunks some route proposed, with their likeness.
+
+    `owners` are entry positions; `signed` tells the chunks proposed for their entry's log lines.
+    """
+
+    numbers: Numbers
+    owners: NDArray[np.int64]
+    likeness: Scores
+    signed: NDArray[np.bool_]
+
+
+class Searcher:
+    """Finds entries like a question. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        index: SearchIndex,
+        embedder: Embedder,
+        tokenizer: Tokens,
+        *,
+        salient: Callable[[str], str] = str,
+    ) -> None:
+        """Search `index`, made from `store` with `embedder` and `tokenizer`.
+
+        `salient` gives the term shown for a token two texts share; empty where it is not worth
+        showing.
+        """
+        self._store = store
+        self._index = index
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+        self._salient = salient
+        self._known: tuple[int, dict[int, EntryHead]] = (-1, {})
+        # the lines of often found entries are cut once
+        self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
+
+    def search(
+        self,
+        query: str,
+        *,
+        filters: Filters = NO_FILTERS,
+        limit: int = 10,
+        language: Language | None = None,
+        signature: Sequence[str] = (),
+    ) -> SearchResult:
+        """The entries most like `query`, best first.
+
+        Args:
+            query: a description, log lines, or both; put the description first.
+            filters: conditions on entries, applied before ranking.
+            limit: how many entries at most.
+            language: what the question is written in; default: detected.
+            signature: the question's identifying log lines; default: all of it.
+
+        Returns:
+            Hits with scores in [0, 1] (see `kb.search.similarity`), ties by id. `similar_enough`
+            says whether the best reaches `SIMILAR_ENOUGH`. Facets count all entries that pass the
+            filters, so they tell what a further filter would leave.
+
+        Raises:
+            InputError: the question is empty, or `limit` or a filter's date is out of range.
+            SearchIndexError: there is no usable index.
+        """
+        started = time.perf_counter()
+        if not query.strip():
+            raise InputError(
+                "the question is empty",
+                todo="type a description or paste a log",
+                reason="no_question",
+            )
+        if not 1 <= limit <= LIMIT_MAX:
+            raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
+        snapshot = self._index.snapshot()
+        selected = snapshot.catalogue.select(filters)
+        question = self._question(query, snapshot, language, signature)
+        pool = max(POOL, POOL_PER_HIT * limit)
+        reach = snapshot.manifest.chunks if selected.chunks is None else len(selected.chunks)
+        while True:
+            candidates = self._candidates(question, snapshot, selected, pool=pool, limit=limit)
+            entries = len(np.unique(candidates.owners))
+            if entries >= limit or pool >= reach:
+                break
+            pool *= POOL_GROWTH
+        hits = self._hits(question, snapshot, candidates, limit)
+        return SearchResult(
+            query=query,
+            hits=hits,
+            similar_enough=bool(hits) and hits[0].score >= SIMILAR_ENOUGH,
+            facets=selected.facets,
+            took_ms=(time.perf_counter() - started) * 1000,
+        )
+
+    def version(self) -> str:
+        """Changes whenever a result may: with every change of an entry or of the index."""
+        return f"{self._store.last_seq()} {self._index.stamp()}"
+
+    # --- the question --------------------------------------------------------------------------
+
+    def _question(
+        self,
+        query: str,
+        snapshot: Snapshot,
+        language: Language | None,
+        signature: Sequence[str],
+    ) -> _Question:
+        vector = self._embedder.encode_queries([query])[0]
+        # once each: repeated log lines must not drown what was said once
+        own = dict.fromkeys(self._tokenizer.tokens(query))
+        expanded = dict(self._tokenizer.expand(list(own)))
+        idf = snapshot.lexical.idf(expanded)
+        worth = {token: weight * idf[token] for token, weight in expanded.items()}
+        rarest = sorted(sorted(worth), key=worth.__getitem__, reverse=True)  # ties by token
+        names = signature_tokens("\n".join(signature) or query)
+        name_idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
+        rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
+        rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
+        # of few words an entry has to have a larger part; a single one may be an identifier
+        short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
+        return _Question(
+            vector=vector if np.any(vector) else None,
+            terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest[:MAX_TERMS]),
+            names=tuple(Term(word=name) for name in rare_names),
+            reachable=sum(rarest_own) * (K1 + 1) * short,
+            compared=QuestionWords(
+                names=frozenset(names),
+                weights={token: worth[token] for token in rarest},
+                own=frozenset(own),
+                language=language or detect_language(query),
+            ),
+        )
+
+    # --- candidates ----------------------------------------------------------------------------
+
+    def _candidates(
+        self,
+        question: _Question,
+        snapshot: Snapshot,
+        selected: Selection,
+        *,
+        pool: int,
+        limit: int,
+    ) -> _Candidates:
+        """The chunks that can belong to the best `limit` entries, with their exact likeness."""
+        proposed = [np.zeros(0, dtype=np.int64)]
+        if question.vector is not None:
+            proposed.append(snapshot.dense.search(question.vector, pool, selected.chunks)[0])
+        words, bm25 = snapshot.lexical.search(question.terms, pool, filters=selected.filters)
+        proposed.append(words)
+        signed = snapshot.lexical.search(
+            question.names, SIGNATURE_POOL, field="signature", filters=selected.filters
+        )[0]
+        numbers = np.unique(np.concatenate([*proposed, signed]))
+        owners = snapshot.catalogue.owners_of(numbers)
+        numbers, owners = numbers[owners >= 0], owners[owners >= 0]
+        # every candidate gets the scores of all routes: which route found it must not matter
+        cosine = self._cosines(question.vector, numbers, snapshot)
+        lexical = _scores_of(numbers, dict(zip(words.tolist(), bm25.tolist(), strict=True)))
+        open_ = lexical < 0
+        # a chunk the words did not propose has at most the BM25 of the last one they did
+        most = float(bm25[-1]) if len(words) == pool else 0.0
+        reachable = question.reachable or 1.0
+        lower = text_similarity(cosine, np.maximum(lexical, 0) / reachable)
+        upper = text_similarity(cosine, np.where(open_, most, lexical) / reachable)
+        is_signed = _among(numbers, signed)
+        keep = upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)
+        keep |= _among(owners, owners[is_signed])
+        unknown = numbers[open_ & keep].tolist() if most else []
+        exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, unknown))
+        lexical = np.maximum(np.maximum(lexical, exact), 0)
+        likeness = text_similarity(cosine, lexical / reachable)
+        return _Candidates(
+            numbers=numbers[keep],
+            owners=owners[keep],
+            likeness=likeness[keep],
+            signed=is_signed[keep],
+        )
+
+    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: Snapshot) -> Scores:
+        """Exact cosine of every chunk with the question; 0 where there is no vector."""
+        cosines = np.zeros(len(numbers), dtype=np.float32)
+        if vector is None:
+            return cosines
+        known = snapshot.dense.vectors_of(numbers)
+        held, vectors = known or self._store.vectors.get(
+            self._embedder.name, numbers.tolist(), self._embedder.dimension
+        )
+        cosines[np.searchsorted(numbers, held)] = np.clip(vectors @ vector, -1, 1)
+        return cosines
+
+    # --- hits ----------------------------------------------------------------------------------
+
+    def _hits(
+        self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
+    ) -> tuple[Hit, ...]:
+        best = _best_chunks(candidates)
+        ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
+        lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
+        wanted = np.union1d(ordinals[: limit + SIGNATURE_SLACK], lines)
+        heads = self._heads(wanted.tolist())
+        # of all names of their lines: how much of a line was asked needs those that were not
+        names = {
+            name for head in heads.values() for line in head.signature for name in names_of(line)
+        }
+        idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
+        ranked = []
+        for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
+            head = heads.get(ordinal)
+            if head is None:
+                continue  # deleted since, or far below what is shown
+            line = signature_strength(head.signature, question.compared.names, idf)
+            score = similarity(float(candidates.likeness[at]), line[0])
+            ranked.append((-score, head.id, at, head, line))
+        ranked.sort(key=lambda item: item[:2])
+        shown = ranked[:limit]
+        chunks = self._passages(candidates, [at for _, _, at, _, _ in shown])
+        hits: list[Hit] = []
+        for score, _, at, head, line in shown:
+            chunk = chunks.get(at)
+            if chunk is None:
+                continue
+            shown_text, words = snippet(chunk.text, question.compared.weights, self._words)
+            hits.append(
+                Hit(
+                    entry_id=head.id,
+                    kind=head.kind,
+                    title=head.title,
+                    project=head.project,
+                    url=head.url,
+                    status=head.status,
+                    cause=_cause(head),
+                    score=-score,
+                    chunk_id=chunk.chunk_id,
+                    snippet=shown_text,
+                    why=why(
+                        question.compared,
+                        head,
+                        chunk.language,
+                        line[1],
+                        words,
+                        salient=self._salient,
+                    ),
+                )
+            )
+        return tuple(hits)
+
+    def _heads(self, ordinals: Sequence[int]) -> dict[int, EntryHead]:
+        """Heads of entries by ordinal, read once for every state of the store."""
+        seq = self._store.last_seq()
+        if self._known[0] != seq or len(self._known[1]) > CACHED_HEADS:
+            self._known = (seq, {})
+        known = self._known[1]
+        if missing := [ordinal for ordinal in ordinals if ordinal not in known]:
+            known.update(self._store.heads(missing))
+        return {ordinal: known[ordinal] for ordinal in ordinals if ordinal in known}
+
+    def _passages(self, candidates: _Candidates, shown: Sequence[int]) -> dict[int, ChunkRow]:
+        """The chunk to show of each entry, by the position of its best one.
+
+        How a fix is verified tells of a job that runs: the next best in its language is shown
+        where there is one.
+        """
+        rows = {row.number: row for row in self._store.chunks(candidates.numbers[shown].tolist())}
+        best = {at: row for at in shown if (row := rows.get(int(candidates.numbers[at])))}
+        healthy = [at for at, row in best.items() if row.role == HEALTHY_ROLE]
+        others = np.isin(candidates.owners, candidates.owners[healthy])
+        order = np.argsort(-candidates.likeness[others], kind="stable")
+        numbers = candidates.numbers[others][order].tolist()
+        more = {row.number: row for row in self._store.chunks(numbers)}
+        for at in healthy:
+            fitting = (
+                row
+                for number in numbers
+                if (row := more.get(number)) and row.entry == best[at].entry
+                if row.role != HEALTHY_ROLE and row.language == best[at].language
+            )
+            best[at] = next(fitting, best[at])
+        return best
+
+
+def _scores_of(numbers: Numbers, known: Mapping[int, float]) -> Scores:
+    """The known score of every number, -1 where there is none."""
+    return np.array([known.get(number, -1.0) for number in numbers.tolist()], dtype=np.float32)
+
+
+def _among(values: NDArray[np.int64], few: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values are one of a few: for a few dozens a fifth of the time `np.isin` takes."""
+    return (values[:, None] == few).any(axis=1)  # type: ignore[no-any-return]
+
+
+def _nth_best(likeness: Scores, owners: NDArray[np.int64], rank: int) -> float:
+    """Likeness of the entry at that rank, each by its best chunk; -1 when there are fewer."""
+    entries, position = np.unique(owners, return_inverse=True)
+    if len(entries) < rank:
+        return -1.0
+    best = np.full(len(entries), -1.0, dtype=np.float32)
+    np.maximum.at(best, position, likeness)
+    return float(np.partition(best, len(entries) - rank)[len(entries) - rank])
+
+
+def _best_chunks(candidates: _Candidates) -> NDArray[np.int64]:
+    """Position of the best chunk of every entry, best entry first, ties by chunk number."""
+    order = np.lexsort((candidates.numbers, -candidates.likeness))
+    _, first = np.unique(candidates.owners[order], return_index=True)
+    return order[np.sort(first)].astype(np.int64)
+
+
+def _cause(head: EntryHead) -> str:
+    """The first cause that is not contradicted."""
+    return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")
+
+
+def _entry_idf(idf: Mapping[str, float], snapshot: Snapshot) -> dict[str, float]:
+    """Rarity among entries: only one chunk of an entry carries its signature."""
+    shift = math.log(max(snapshot.lexical.size, 1) / max(len(snapshot.catalogue.ids), 1))
+    return {name: max(value - shift, 0.0) for name, value in idf.items()}

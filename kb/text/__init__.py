@@ -1,0 +1,1 @@
+"""Text of people and machines: language, tokens, kinds of lines, secrets."""

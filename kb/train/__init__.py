@@ -1,0 +1,1 @@
+"""Everything that is fitted offline: the embedding, the weights. The product does not import it."""

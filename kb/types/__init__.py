@@ -1,0 +1,1 @@
+"""The values every part works with, by subject."""

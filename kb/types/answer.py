@@ -1,0 +1,187 @@
+"""Values of the answer: evidence, ranked causes, the Diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kb.types.incident import Fact, FirstError, RankState, Unread, Wave
+from kb.types.vocabulary import (
+    ClaimStatus,
+    DiagnosisStatus,
+    EvidenceKind,
+    Language,
+    Restart,
+    Stage,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Why a cause is believed or doubted.
+
+    `quote` is a literal piece of the redacted input or of a named case; `line` counts from 1 in
+    `file`, which is empty for a single source; `weight` is in nats, negative when it speaks
+    against; `source` is a URL, a pattern id, a fact or a case id.
+    """
+
+    kind: EvidenceKind
+    quote: str
+    line: int
+    weight: float
+    source: str
+    reason: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFix:
+    """A fix in the language of the answer."""
+
+    id: str
+    title: str
+    steps: tuple[str, ...]
+    commands: tuple[str, ...]
+    status: ClaimStatus
+    applies_to: str
+    caution: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCheck:
+    """A check in the language of the answer; `outcomes` say what each observation means."""
+
+    command: str
+    tells: str
+    outcomes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedCause:
+    """A cause with its calibrated probability; all causes and `unknown` sum to at most 1."""
+
+    id: str
+    title: str
+    probability: float
+    band: str
+    evidence: tuple[Evidence, ...]
+    fixes: tuple[AnswerFix, ...]
+    checks: tuple[AnswerCheck, ...]
+    restart: Restart
+    restart_reason: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarCase:
+    """A case like this one; `score` in [0, 1]; `why` the likenesses, `differs` the differences."""
+
+    id: str
+    project: str
+    title: str
+    score: float
+    cause: str
+    url: str
+    status: ClaimStatus
+    why: tuple[str, ...]
+    differs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingWarning:
+    """What is wrong with a setting seen in the input."""
+
+    setting: str
+    verdict: str
+    explanation: str
+    source: str
+    torch_versions: str = ""
+    replacement: str = ""
+    line: int = 0
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep:
+    """What to collect next."""
+
+    command: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerCulprit:
+    """A culprit rank with the reason in the language of the answer."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMoment:
+    """A timeline item in the language of the answer."""
+
+    time: str
+    rank: int | None
+    what: str
+    line: int
+    kind: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerIncident:
+    """The incident in the language of the answer: the `incident` object of the contract."""
+
+    backend: str
+    op: str
+    seq: int | None
+    numel_in: int | None
+    numel_out: int | None
+    timeout_ms: int | None
+    ran_ms: int | None
+    process_group: str
+    stage: Stage
+    world_size: int | None
+    frameworks: tuple[str, ...]
+    versions: dict[str, str]
+    settings: dict[str, str]
+    transport: tuple[str, ...]
+    ranks_reporting: tuple[int, ...]
+    ranks_silent: tuple[int, ...]
+    culprit_ranks: tuple[AnswerCulprit, ...]
+    first_error: FirstError | None
+    waves: tuple[Wave, ...]
+    timeline: tuple[AnswerMoment, ...]
+    ranks: tuple[RankState, ...]
+    fault_type: str
+    facts: tuple[Fact, ...]
+    lines: int
+    bytes: int
+    unread: tuple[Unread, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The one answer every face shows (DIAGNOSIS_SCHEMA). `took_ms` is wall time inside the core.
+
+    `best_check` is the check that best separates the two leading causes, or None. `warnings` are
+    settings that contradict something or do harm, `setting_notes` what is true of others, and
+    `settings_in_order` counts those of which nothing is to be said.
+    """
+
+    schema: str
+    status: DiagnosisStatus
+    language: Language
+    summary: str
+    incident: AnswerIncident
+    causes: tuple[RankedCause, ...]
+    unknown_probability: float
+    cases: tuple[SimilarCase, ...]
+    warnings: tuple[SettingWarning, ...]
+    next: tuple[NextStep, ...]
+    best_check: AnswerCheck | None
+    took_ms: float
+    redactions: int = 0
+    setting_notes: tuple[SettingWarning, ...] = ()
+    settings_in_order: int = 0

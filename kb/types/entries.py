@@ -1,0 +1,166 @@
+"""Values of the knowledge base: entries, their claims, filters and hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kb.types.knowledge import Advice, Bilingual, Fix
+from kb.types.vocabulary import ClaimStatus, EntryKind, Language, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A page and what it confirms."""
+
+    url: str
+    confirms: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One statement of an entry with its standing; `about` is cause, fix, symptom or other."""
+
+    about: str
+    text: Bilingual
+    status: ClaimStatus
+    source: str = ""
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseClaim:
+    """A cause an entry names, and how sure that is."""
+
+    id: str
+    status: ClaimStatus
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tags:
+    """What an entry is about, for filters and facets. Names are lower case, ops as printed."""
+
+    frameworks: tuple[str, ...] = ()
+    backend: str = ""
+    ops: tuple[str, ...] = ()
+    stage: Stage = "unknown"
+    hardware: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A titled part of an entry in one language.
+
+    `role` is symptoms, found, causes, fixes, verify, not_helped, practices, background or other.
+    """
+
+    role: str
+    title: str
+    text: str
+    language: Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The unit of retrieval: a piece of an entry. `id` is ``<entry id>#<number>``."""
+
+    id: str
+    entry_id: str
+    role: str
+    language: Language
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One item of the knowledge base, whatever its origin.
+
+    `id` is the case's slug, or ``<kind>-<first 16 hex digits of the content's SHA-256>``.
+    `digest` is the SHA-256 of the source as read; `source_key` names where it came from (a path
+    or URL): a changed file keeps its key and replaces its entry.
+    """
+
+    id: str
+    kind: EntryKind
+    language: Literal["zh", "en", "both"]
+    title: Bilingual
+    project: str
+    url: str
+    date: str
+    status: ClaimStatus
+    causes: tuple[CauseClaim, ...]
+    fixes: tuple[Fix, ...]
+    tags: Tags
+    signature: tuple[str, ...]
+    sections: tuple[Section, ...]
+    chunks: tuple[Chunk, ...]
+    source_key: str
+    digest: str
+    claims: tuple[Claim, ...] = ()
+    sources: tuple[Source, ...] = ()
+    author: str = ""
+    resolved: bool = True
+
+
+# --- search ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Conditions on entries, applied before ranking; an empty tuple or string lets all pass."""
+
+    causes: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    hardware: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
+    exclude_ids: tuple[str, ...] = ()
+
+
+NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """An entry a search found. `score` is in [0, 1], higher is better; `why` says what matched."""
+
+    entry_id: str
+    kind: EntryKind
+    title: Bilingual
+    project: str
+    url: str
+    status: ClaimStatus
+    cause: str
+    score: float
+    chunk_id: str
+    snippet: str
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """Hits best first (ties by entry id), whether any passes the threshold, and facet counts.
+
+    `settings` are the settings the question names or describes, best first.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    similar_enough: bool
+    facets: dict[str, dict[str, int]]
+    took_ms: float
+    settings: tuple[Advice, ...] = ()
+
+
+# --- logs --------------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""Long bodies: a limit on their time, and on what an archive may unpack to."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import http.client
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import zstandard
+
+from app.api import requests
+from kb.bootstrap import open_service
+from kb.errors import InputError, SlowInputError
+from kb.files.decode import BLANK_BYTES
+from kb.service import Service
+from kb.settings import Settings
+
+Serve = Callable[[object, Settings], contextlib.AbstractContextManager[str]]
+LINE = b"2025-06-17 10:00:00 INFO step 1 loss 2.0 nothing to see here\n"
+SHORT_LIMIT_S = 0.4
+RAW = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The real service."""
+    service = open_service(Settings(home=tmp_path_factory.mktemp("streams")))
+    yield service
+    service.close()
+
+
+def bomb(megabytes: int) -> bytes:
+    """A small archive of a large log."""
+    compressor = zstandard.ZstdCompressor(level=1).compressobj()
+    block = LINE * ((1 << 20) // len(LINE))
+    return b"".join(compressor.compress(block) for _ in range(megabytes)) + compressor.flush()
+
+
+def test_an_archive_without_end_is_given_up(
+    service: Service, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few hundred kilobytes that unpack to gigabytes cost the limit, not minutes."""
+    monkeypatch.setattr(requests, "STREAM_S", SHORT_LIMIT_S)
+    packed = bomb(4096)
+    assert len(packed) < 2 << 20
+    with serve(service, Settings(home=service.settings.home)) as address:
+        before = time.process_time()  # of server and sender: other programs do not count
+        answer = httpx.post(f"{address}/v1/diagnose", content=packed, headers=RAW, timeout=60)
+        used = time.process_time() - before
+        assert (answer.status_code, answer.json()["type"].rpartition(":")[2]) == (413, "too-long")
+        assert "longer than 0.4 seconds" in answer.json()["detail"]
+        assert used < 10 * SHORT_LIMIT_S
+        part = {"file": ("job.log.zst", packed)}
+        form = httpx.post(f"{address}/v1/diagnose", files=part, timeout=60)
+        assert form.status_code == 413
+        whole = httpx.post(f"{address}/v1/diagnose", content=gzip.compress(LINE * 50), headers=RAW)
+        assert whole.status_code == 200
+
+
+def test_a_sender_that_never_ends_is_cut_off(
+    service: Service, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who sends a line now and then, never idle for long, gets 408 at the limit."""
+    monkeypatch.setattr(requests, "STREAM_S", SHORT_LIMIT_S)
+    with serve(service, Settings(home=service.settings.home)) as address:
+        place = urlsplit(address)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+        connection.putrequest("POST", "/v1/diagnose")
+        connection.putheader("Transfer-Encoding", "chunked")
+        connection.putheader("Content-Type", "application/octet-stream")
+        connection.endheaders()
+        piece = b"%x\r\n%s\r\n" % (len(LINE), LINE)
+        end = time.monotonic() + 20
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+                connection.send(piece)
+                if _readable(connection):
+                    break
+        answer = connection.getresponse()
+        assert answer.status == 408
+        connection.close()
+
+
+def _readable(connection: http.client.HTTPConnection) -> bool:
+    """Whether an answer arrives within a moment."""
+    import select
+
+    return bool(select.select([connection.sock], [], [], 0.05)[0])
+
+
+def test_the_reader_stops_at_its_limit(service: Service, tmp_path: Path) -> None:
+    """Streams and files alike; without a limit nothing stops."""
+    endless = itertools.repeat(LINE * 4096)
+    with pytest.raises(SlowInputError, match=r"longer than 0\.2 seconds"):
+        service.reader.read_stream(endless, limit_s=0.2)
+    path = tmp_path / "job.log"
+    path.write_bytes(LINE * 100_000)
+    with pytest.raises(SlowInputError):
+        service.read_paths([path], limit_s=0.0)
+    assert service.read_paths([path]).incident.lines == 100_000
+
+
+def test_blanks_without_end_are_an_empty_log(service: Service) -> None:
+    """What unpacks to nothing but blanks is refused after a quarter of a gigabyte."""
+    taken = 0
+
+    def blanks() -> Iterator[bytes]:
+        nonlocal taken
+        while True:
+            taken += 1 << 20
+            yield b"\n" * (1 << 20)
+
+    with pytest.raises(InputError, match="empty"):
+        service.reader.read_stream(blanks())
+    assert BLANK_BYTES <= taken <= BLANK_BYTES + (4 << 20)

@@ -1,0 +1,373 @@
+"""The hooks of data/hooks, run for real against a server that wants a key."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import yaml
+
+from app.api.auth import add_key, keys_path
+from kb.saved import SavedDiagnosis
+from kb.settings import Settings
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+Serve = Callable[[object, Settings], AbstractContextManager[str]]
+
+DEADLINE_S = 60
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+WATCHDOG = (
+    "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=14217, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 ms\n"
+)
+HOOKS = Path(__file__).resolve().parents[3] / "data" / "hooks"
+SHELL = sorted(path.name for path in HOOKS.glob("*.sh"))
+LINES = re.search(r"```sh\n(.*?)```", (HOOKS / "README.md").read_text(), re.DOTALL)
+ONE_LINERS = LINES[1].splitlines() if LINES else []
+
+
+@pytest.fixture(scope="module")
+def key(real: Service) -> str:
+    """A key that may read, as hooks have."""
+    return add_key(keys_path(real.settings), "hooks", "read", per_minute=100_000)
+
+
+@pytest.fixture(scope="module")
+def address(real: Service, key: str, serve: Serve) -> Iterator[str]:
+    """The address of a server that wants the key."""
+    with serve(real, real.settings) as address:
+        yield address
+
+
+class Cluster:
+    """A search path of programs made for one test, and what they were called with."""
+
+    def __init__(self, folder: Path, address: str, key: str) -> None:
+        self.folder = folder
+        self.programs = folder / "bin"
+        self.programs.mkdir()
+        self.environment = {
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "TMPDIR": str(folder),
+            "TKB_URL": address,
+            "TKB_KEY": key,
+        }
+
+    def program(self, name: str, script: str) -> None:
+        """Put a program on the path; it writes down its arguments first."""
+        path = self.programs / name
+        calls = f"{self.folder}/{name}.calls"
+        remember = f"printf '%s ' \"$@\" | tr '\\n' ' ' >>{calls}; echo >>{calls}"
+        path.write_text(f"#!/bin/sh\n{remember}\n{script}\n")
+        path.chmod(0o755)
+
+    def calls(self, name: str) -> list[str]:
+        """The arguments a program was called with, a line a call."""
+        path = self.folder / f"{name}.calls"
+        return [call.strip() for call in path.read_text().splitlines()] if path.exists() else []
+
+    def run(self, hook: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a hook as a POSIX shell does."""
+        return subprocess.run(
+            ["/bin/sh", str(HOOKS / hook), *words],
+            cwd=self.folder,
+            env={**self.environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, address: str, key: str) -> Cluster:
+    """An empty cluster."""
+    return Cluster(tmp_path, address, key)
+
+
+@pytest.mark.parametrize("name", SHELL)
+def test_scripts_are_posix_shell_without_faults(name: str) -> None:
+    """Every shell parses them; shellcheck, where it is installed, has nothing to say."""
+    path = str(HOOKS / name)
+    assert path.endswith(".sh")
+    subprocess.run(["/bin/sh", "-n", path], check=True)
+    if checker := shutil.which("shellcheck"):
+        subprocess.run([checker, path], check=True)
+
+
+# --- Slurm --------------------------------------------------------------------------------------
+
+
+def slurm(
+    cluster: Cluster, *, state: str = "FAILED", code: str = "1:0", name: str = "train-42.log"
+) -> Path:
+    """A node whose job 42 of user `ana` ended so; its log."""
+    log = cluster.folder / name
+    log.write_text(OOM + WATCHDOG)
+    cluster.program(
+        "scontrol",
+        f"echo 'JobId=42 JobName=train\n   UserId=ana(1000) GroupId=ana(1000)\n"
+        f"   JobState={state} Reason=None ExitCode={code}\n   BatchHost=node1\n"
+        f"   StdErr={log}\n   StdIn=/dev/null\n   StdOut={log}\n   Power='",
+    )
+    cluster.program("runuser", f'env >>{cluster.folder}/owner.env; shift 3; exec "$@"')
+    cluster.program("logger", "cat >&2")
+    return log
+
+
+EPILOG = {"SLURM_JOB_ID": "42", "SLURM_JOB_USER": "ana", "SLURMD_NODENAME": "node1"}
+
+
+@pytest.mark.parametrize("name", ["train-42.log", "my runs  42.log"])
+def test_the_epilog_leaves_the_answer_beside_the_log_of_a_failed_job(
+    cluster: Cluster, name: str
+) -> None:
+    """As the job's owner, with the key out of sight of all users, and always with code 0."""
+    log = slurm(cluster, name=name)
+    done = cluster.run("slurm-epilog.sh", **EPILOG)
+    assert done.returncode == 0, done.stderr
+    assert "rank-crash" in log.with_name(f"{name}.diagnosis.txt").read_text()
+    calls = cluster.calls("runuser")
+    assert [call.split()[:4] for call in calls] == [
+        ["-u", "ana", "--", word] for word in ("test", "cat", "sh")
+    ]
+    seen = (cluster.folder / "owner.env").read_text()
+    assert "SLURM_JOB_USER=ana" in seen
+    assert cluster.environment["TKB_KEY"] not in seen + "".join(calls)
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "variables"),
+    [
+        pytest.param("COMPLETED", "0:0", {}, id="completed"),
+        pytest.param("COMPLETING", "0:0", {}, id="completing-well"),
+        pytest.param("CANCELLED", "0:15", {}, id="cancelled"),
+        pytest.param("FAILED", "1:0", {"SLURMD_NODENAME": "node2"}, id="other-node"),
+        pytest.param("FAILED", "1:0", {"SLURM_JOB_ID": ""}, id="no-job"),
+        pytest.param("FAILED", "1:0", {"TKB_URL": "http://127.0.0.1:1"}, id="no-server"),
+        pytest.param("FAILED", "1:0", {"TKB_KEY": "tkb_wrong"}, id="wrong-key"),
+    ],
+)
+def test_the_epilog_never_takes_a_node_down(
+    cluster: Cluster, state: str, code: str, variables: dict[str, str]
+) -> None:
+    """Code 0 and no answer where there is nothing to do or nobody to ask."""
+    slurm(cluster, state=state, code=code)
+    done = cluster.run("slurm-epilog.sh", **{**EPILOG, **variables})
+    assert done.returncode == 0
+    assert list(cluster.folder.glob("*.diagnosis.txt")) == []
+
+
+@pytest.mark.parametrize(("code", "told"), [(7, True), (0, False)])
+def test_a_job_script_ends_its_log_with_the_diagnosis(
+    cluster: Cluster, code: int, told: bool
+) -> None:
+    """The job's exit code stays; only a failed job is diagnosed."""
+    slurm(cluster, name="train [42].log")  # signs that curl takes for a range of names
+    cluster.program("srun", f"exit {code}")
+    done = cluster.run("slurm-job.sh", "python", "train.py", SLURM_JOB_ID="42")
+    assert done.returncode == code
+    assert ("rank-crash" in done.stdout) == told
+    assert cluster.calls("srun") == ["python train.py"]
+
+
+def test_a_job_script_without_a_server_says_how_to_go_on(cluster: Cluster) -> None:
+    """The exit code stays, and the line to run later is printed."""
+    log = slurm(cluster)
+    cluster.program("srun", "exit 9")
+    done = cluster.run("slurm-job.sh", SLURM_JOB_ID="42", TKB_URL="http://127.0.0.1:1")
+    assert done.returncode == 9
+    assert f"timeout-kb diagnose '{log}'" in done.stdout
+
+
+# --- torchrun -----------------------------------------------------------------------------------
+
+
+def torchrun(cluster: Cluster, code: int) -> None:
+    """A torchrun that prints a log and ends so; it shows where its dumps go."""
+    (cluster.folder / "output").write_text(OOM + WATCHDOG)
+    cluster.program(
+        "torchrun",
+        f'cat {cluster.folder}/output; echo "dumps: $TORCH_FR_DUMP_TEMP_FILE"; exit {code}',
+    )
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["watch", "curl"])
+@pytest.mark.parametrize(("code", "told"), [(7, True), (0, False)])
+def test_torchrun_is_watched_with_and_without_the_program(
+    cluster: Cluster, root: Path, installed: bool, code: int, told: bool
+) -> None:
+    """Output and exit code are torchrun's; a failure is diagnosed by the server, on stderr."""
+    torchrun(cluster, code)
+    if installed:
+        python = f"{sys.executable} -c 'from app.cli.main import main; main()'"
+        cluster.program("timeout-kb", f'PYTHONPATH={root} exec {python} "$@"')
+    variables = {"TIMEOUT_KB_HOME": str(cluster.folder / "home")}
+    done = cluster.run("torchrun-watch.sh", "--nproc-per-node", "8", "train.py", **variables)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.startswith(OOM + WATCHDOG + f"dumps: {cluster.folder}/timeout-kb-")
+    assert ("rank-crash" in done.stderr) == told
+    assert cluster.calls("torchrun") == ["--nproc-per-node 8 train.py"]
+
+
+# --- Kubernetes ---------------------------------------------------------------------------------
+
+
+def kubernetes(cluster: Cluster) -> None:
+    """Jobs: one that failed, one known already, one that is fine; pods of the first."""
+    cluster.program(
+        "kubectl",
+        f"""\
+case "$*" in
+*"get jobs"*) printf 'train|True|\\nold|True|https://kb.example.org/?d=1\\nfine||\\n' ;;
+*"get pods"*) printf 'pod/train-0\\npod/train-1\\npod/train-2\\n' ;;
+*"logs pod/train-0 --previous"*) cat {cluster.folder}/previous ;;
+*"logs pod/train-1 --previous"*) exit 1 ;;
+*"logs pod/train-1"*) cat {cluster.folder}/current ;;
+*"logs pod/train-2"*) exit 1 ;;
+*"annotate job train"*) ;;
+*) echo "unexpected: $*" >&2; exit 1 ;;
+esac""",
+    )
+    (cluster.folder / "previous").write_text(OOM)
+    (cluster.folder / "current").write_text(WATCHDOG)
+
+
+@pytest.mark.parametrize("words", [(), ("train",)], ids=["all-failed", "named"])
+def test_failed_jobs_are_diagnosed_from_all_their_pods(
+    cluster: Cluster, real: Service, words: tuple[str, ...]
+) -> None:
+    """Logs before the restart and of pods never restarted are one run; the Job gets the link."""
+    kubernetes(cluster)
+    done = cluster.run("kubernetes-failed-jobs.sh", *words, NAMESPACE="ml")
+    assert done.returncode == 0, done.stderr
+    assert "--- Job train" in done.stdout
+    assert "rank-crash" in done.stdout
+    assert "--- Job old" not in done.stdout
+    (call,) = [call for call in cluster.calls("kubectl") if "annotate" in call]
+    found = re.fullmatch(
+        r"--namespace ml annotate job train --overwrite timeout-kb/diagnosis=(\S+)", call
+    )
+    assert found
+    identifier = found[1].removeprefix(f"{cluster.environment['TKB_URL']}/v1/diagnoses/")
+    assert real.store.records.get_diagnosis(identifier).id == identifier
+    assert all(call.startswith("--namespace ml ") for call in cluster.calls("kubectl"))
+
+
+def test_of_long_logs_the_end_is_sent(cluster: Cluster, real: Service) -> None:
+    """Pods are asked for their last lines, and of these the last bytes go out."""
+    kubernetes(cluster)
+    (cluster.folder / "previous").write_text("step 100 loss 2.5\n" * 10_000 + OOM)
+    done = cluster.run("kubernetes-failed-jobs.sh", "train", MAX_LINES="50", MAX_BYTES="1000")
+    assert done.returncode == 0, done.stderr
+    logs = [call for call in cluster.calls("kubectl") if call.startswith("logs ")]
+    assert logs
+    assert all(call.endswith("--tail 50") for call in logs)
+    (call,) = [call for call in cluster.calls("kubectl") if "annotate" in call]
+    body = real.store.records.get_diagnosis(call.rpartition("/")[2]).body
+    kept = msgspec.json.decode(body, type=SavedDiagnosis)
+    assert kept.reading.incident.bytes == 1000 + len(WATCHDOG)
+    assert kept.en.causes[0].id == "rank-crash"
+
+
+def test_a_job_without_logs_or_a_server_is_not_marked(cluster: Cluster) -> None:
+    """Code 1, and the Job is left for the next time."""
+    kubernetes(cluster)
+    done = cluster.run("kubernetes-failed-jobs.sh", TKB_URL="http://127.0.0.1:1")
+    assert done.returncode == 1
+    (cluster.folder / "previous").write_text("")
+    (cluster.folder / "current").write_text("")
+    done = cluster.run("kubernetes-failed-jobs.sh", "train")
+    assert done.returncode == 1
+    assert "has no logs any more" in done.stderr
+    assert [call for call in cluster.calls("kubectl") if "annotate" in call] == []
+
+
+def pods_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The pod's specification inside a Job or a CronJob."""
+    job = document["spec"]["jobTemplate"] if document["kind"] == "CronJob" else document
+    pod: dict[str, Any] = job["spec"]["template"]["spec"]
+    return pod
+
+
+def test_manifests_name_what_exists() -> None:
+    """Accounts, volumes and the script of the containers are those the files define and ship."""
+    documents = [
+        document
+        for path in sorted(HOOKS.glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text())
+    ]
+    by_kind = {document["kind"]: document for document in documents}
+    assert set(by_kind) == {"ServiceAccount", "Role", "RoleBinding", "CronJob", "Job"}
+    account = by_kind["ServiceAccount"]["metadata"]["name"]
+    assert by_kind["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": account}]
+    assert by_kind["RoleBinding"]["roleRef"]["name"] == by_kind["Role"]["metadata"]["name"]
+    verbs = {
+        resource: set(rule["verbs"])
+        for rule in by_kind["Role"]["rules"]
+        for resource in rule["resources"]
+    }
+    assert verbs == {
+        "jobs": {"get", "list", "patch"},
+        "pods": {"get", "list"},
+        "pods/log": {"get", "list"},
+    }
+    for kind in ("CronJob", "Job"):
+        pod = pods_of(by_kind[kind])
+        assert pod["serviceAccountName"] == account
+        (container,) = pod["containers"]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert set(mounts) == {volume["name"] for volume in pod["volumes"]}
+        folder, _, script = container["command"][1].rpartition("/")
+        assert folder == mounts["hook"]
+        assert (HOOKS / script).is_file()
+
+
+# --- one-liners ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ONE_LINERS, ids=lambda line: line[-30:])
+def test_the_lines_of_the_readme_work_as_they_stand(
+    cluster: Cluster, tmp_path: Path, line: str
+) -> None:
+    """Each ends with 0 and an answer, once the key is added as the text says."""
+    (tmp_path / "key.txt").write_text(f"Authorization: Bearer {cluster.environment['TKB_KEY']}\n")
+    for name in ("train.log", "rank0.log", "rank1.log"):
+        (tmp_path / name).write_text(OOM + WATCHDOG)
+    for rank in (0, 1):
+        (tmp_path / f"rank_{rank}").write_text(
+            '{"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", '
+            '"ranks": "[0, 1]"}}, "entries": []}'
+        )
+    done = subprocess.run(
+        ["/bin/sh", "-c", line.replace("curl -sS", "curl -sS -f -H @key.txt")],
+        cwd=tmp_path,
+        env=cluster.environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    if "keep=true" in line:
+        assert re.search(r"^location: /v1/diagnoses/", done.stdout, re.MULTILINE | re.IGNORECASE)
+        assert "rank-crash" in (tmp_path / "answer.json").read_text()
+    elif "/v1/search" in line:
+        assert "checkpoint" in done.stdout
+    elif "dump=" not in line:
+        assert "rank-crash" in done.stdout
+
+
+def test_there_are_lines_to_try() -> None:
+    """The README holds its block of one-liners."""
+    assert len(ONE_LINERS) == 6

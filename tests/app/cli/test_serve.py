@@ -1,0 +1,197 @@
+"""`timeout-kb serve` as a process: address, signals, taken ports, no open door."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.app.conftest import Started
+
+COMMAND = [sys.executable, "-c", "from app.cli.main import main; main()", "serve"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state folder of this module."""
+    return tmp_path_factory.mktemp("serve")
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """What the process sees: its state folder and further settings."""
+    return {"PATH": "/usr/bin:/bin", "TIMEOUT_KB_HOME": str(home), **settings}
+
+
+@pytest.fixture
+def process(home: Path, start: Callable[..., AbstractContextManager[Started]]) -> Iterator[Started]:
+    """A running server on a free port, and the address it printed."""
+    with start(home, TIMEOUT_KB_LOG_LEVEL="info") as started:
+        yield started
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_quietly(process: Started, number: signal.Signals) -> None:
+    """The printed address answers; either signal ends the server with 0 and no traceback."""
+    running, address = process
+    assert httpx.get(f"{address}/readyz", timeout=60).json()["ready"] is True
+    running.send_signal(number)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "Traceback" not in said
+
+
+def test_a_start_says_who_gets_in_and_the_first_entry_is_found_at_once(
+    home: Path, root: Path
+) -> None:
+    """Without keys this machine alone does; what comes first is there for the next request."""
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0"],
+        cwd=root,
+        env=environment(home),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        said = ""
+        for line in running.stderr:
+            said += line
+            if "Try:" in line:
+                break
+        try:
+            found = re.search(r"answers on (http://\S+) ", said)
+            assert found, said
+            with httpx.Client(base_url=found[1], timeout=60) as client:
+                text = "Watchdog caught collective operation timeout on the quokka cluster"
+                added = client.post("/v1/entries", json={"text": text, "name": "quokka.log"})
+                result = client.get("/v1/search", params={"q": "quokka cluster"})
+        finally:
+            running.kill()
+    assert "no keys: only this machine gets in (127.0.0.1)" in said
+    assert added.status_code == 201
+    assert result.json()["hits"][0]["entry_id"] == added.json()["ids"][0]
+
+
+START = """
+import asyncio, sys
+from app.api import create_app
+from kb.bootstrap import open_service
+from kb.settings import load_settings
+
+async def main():
+    service = open_service(load_settings())
+    app = create_app(service, load_settings())
+    async with app.router.lifespan_context(app):
+        print("ready", "ingest.pipeline" in sys.modules, "bs4" in sys.modules)
+    service.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_server_that_is_ready_has_loaded_what_adds_logs(home: Path, root: Path) -> None:
+    """The first log added waits for no import; what reads web pages is left out, it is large."""
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        cwd=root,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "ready True False\n"
+
+
+BUILD = """
+import os, sys
+from pathlib import Path
+from app.cli.serve import build_apart
+from kb.settings import load_settings
+
+class Opened:
+    def close(self):
+        pass
+
+def opened(settings, **options):
+    with open(settings.home / "by", "a") as file:
+        print(os.getpid(), file=file)
+    (settings.home / "opened.json").touch()
+    return Opened()
+
+build_apart(load_settings(), opened)
+build_apart(load_settings(), opened)
+print(os.getpid())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems build in the same process")
+def test_the_knowledge_base_is_built_apart_once(tmp_path: Path, root: Path) -> None:
+    """The first start leaves building, and its memory, to another process; the next builds not."""
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD],
+        cwd=root,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    builders = (tmp_path / "by").read_text().split()
+    assert len(builders) == 1
+    assert builders[0] != done.stdout.strip()
+
+
+def test_log_lines_are_json_with_the_request_id(
+    process: Started,
+) -> None:
+    """Each request is one JSON line on stderr, found by its id."""
+    import json
+
+    running, address = process
+    httpx.get(f"{address}/healthz", headers={"x-request-id": "find-me"}, timeout=60)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=60)
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    mine = [line for line in lines if line.get("request_id") == "find-me"]
+    assert [(line["event"], line["path"], line["status"]) for line in mine] == [
+        ("request", "/healthz", 200)
+    ]
+
+
+def test_a_taken_port_is_told(home: Path, root: Path) -> None:
+    """Exit code 2 and the next step, before anything slow happens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [*COMMAND, "--port", str(port)],
+            cwd=root,
+            env=environment(home),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "choose another with --port" in done.stderr
+
+
+def test_other_machines_are_not_served_without_keys(home: Path, root: Path) -> None:
+    """A public address without keys is refused with the command that makes one."""
+    done = subprocess.run(
+        [*COMMAND, "--host", "0.0.0.0", "--port", "0"],  # noqa: S104 - refused here
+        cwd=root,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "timeout-kb keys add" in done.stderr

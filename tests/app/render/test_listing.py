@@ -1,0 +1,62 @@
+"""Lists of hits on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+import pytest
+
+from app.render.listing import render_search
+from kb.knowledge.labels import Words
+from kb.types.entries import Hit, SearchResult
+from kb.types.knowledge import Bilingual
+from kb.types.vocabulary import Language
+
+HIT = Hit(
+    entry_id="one",
+    kind="case",
+    title=Bilingual(zh="标题", en="Title"),
+    project="",
+    url="",
+    status="confirmed",
+    cause="",
+    score=0.5,
+    chunk_id="one#0",
+    snippet="",
+)
+MANY = {"e": 1, "d": 1, "c": 4, "b": 2, "a": 1, "f": 1}
+TWO = {"thread": 1, "case": 2}
+
+
+@pytest.mark.parametrize(
+    ("facets", "language", "expected"),
+    [
+        pytest.param({"cause": MANY}, "en", ["  cause: c 4, b 2, a 1, d 1, e 1"], id="five"),
+        pytest.param(
+            {"kind": TWO, "cause": {"b": 1, "a": 1}},
+            "en",
+            ["  cause: a 1, b 1", "  kind: case 2, thread 1"],
+            id="order",
+        ),
+        pytest.param({"kind": TWO}, "zh", ["  kind: case 2, thread 1"], id="zh"),
+        pytest.param({"backend": {"nccl": 3}}, "en", [], id="one-value"),
+        pytest.param({"op": MANY}, "en", [], id="not-listed"),
+        pytest.param({}, "en", [], id="none"),
+    ],
+)
+def test_hits_end_with_what_narrows_them_down(
+    labels: dict[str, Bilingual],
+    facets: Mapping[str, dict[str, int]],
+    language: Language,
+    expected: list[str],
+) -> None:
+    """Values with counts, the most frequent first, ties by name, five at most; one is no choice."""
+    result = SearchResult(
+        query="x", hits=(HIT,), similar_enough=True, facets=dict(facets), took_ms=1.0
+    )
+    text = click.unstyle(render_search(result, Words(labels, language), width=80))
+    heading = {"en": "Narrow down", "zh": "可筛选"}[language]
+    _, _, below = text.partition(f"{heading}\n")
+    assert below.splitlines() == expected
+    assert (heading in text) == bool(expected)

@@ -1,0 +1,223 @@
+"""Questions, denials, corrections and places in a list: what each is taken for.
+
+The messages of intents.yaml were written before the patterns met them, a third of the first lot
+kept aside while the patterns were mended: of its 28 questions 3 had been taken right, all 28 were
+after. Of 54 more, met only then, 6 still counted as evidence at first sight: expect that of new
+words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+
+from kb.chat.assessment import find_check
+from kb.chat.intents import IntentReader, Meaning, Situation, message_language
+from kb.chat.phrases import load_phrases
+from kb.chat.types import Intent
+from kb.service import Service
+from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat
+
+HERE = Path(__file__).parent
+SENTENCES: dict[str, list[str]] = yaml.safe_load(
+    (HERE / "intents.yaml").read_text(encoding="utf-8")
+)
+CHECK = "collective-mismatch/tiny-eval"  # of two outcomes; its question is open
+QUESTIONS = {
+    "question_why": {"why"},
+    "question_happened": {"happened"},
+    "question_next": {"next"},
+    "second": {"cause", "why"},
+    "third": {"cause", "why"},
+    "off_topic": {"off_topic"},
+    "language": {"language"},
+    "recap": {"recap"},
+}
+PLACES = {"second": 2, "third": 3}
+MESSAGES = yaml.safe_load((HERE / "messages.yaml").read_text(encoding="utf-8"))
+# The messages were written in three lots, each before the patterns had met it. At first sight 71 of
+# 99, then 40 of 50, then 35 of 42 were right: expect five in six of words nobody tuned for. The
+# patterns were mended after each lot, so that all of them should be right by now.
+MIN_RIGHT = 0.98
+
+
+@pytest.fixture(scope="module")
+def intents(service: Service) -> IntentReader:
+    """Understands with the shipped phrasebook."""
+    return IntentReader(load_phrases(service.settings.data, service.knowledge), service.knowledge)
+
+
+@pytest.fixture(scope="module")
+def situation(service: Service) -> Situation:
+    """Right after a log: an incident, and a question with options."""
+    check = find_check(service.knowledge, CHECK)
+    return Situation(has_incident=True, open_check=check, just_asked=True, has_evidence=True)
+
+
+def of(*names: str) -> list[str]:
+    """The messages of those groups."""
+    return [text for name in names for text in SENTENCES[name]]
+
+
+def is_quiet(meaning: Meaning) -> bool:
+    """Whether nothing was taken for evidence."""
+    return not meaning.remark and meaning.check_result is None and not meaning.retraction
+
+
+@pytest.mark.parametrize("text", SENTENCES["question_open"])
+def test_what_asks_is_no_evidence(intents: IntentReader, situation: Situation, text: str) -> None:
+    """A question tells nothing and answers no check, whatever cause or sign it names."""
+    meaning = intents.read(text, situation)
+    assert is_quiet(meaning)
+    assert meaning.requests != ()
+
+
+@pytest.mark.parametrize(
+    ("group", "text"), [(group, text) for group in QUESTIONS for text in SENTENCES[group]]
+)
+def test_a_question_goes_to_its_answer(
+    intents: IntentReader, situation: Situation, group: str, text: str
+) -> None:
+    """About a cause, about what happened, about what to do, about a place in the ranking."""
+    if group == "off_topic":  # no cue of the engine speaks of the weather
+        situation = replace(situation, has_evidence=False)
+    meaning = intents.read(text, situation)
+    assert is_quiet(meaning)
+    request = meaning.requests[0]
+    assert request.intent in QUESTIONS[group]
+    if group in PLACES:
+        assert request.ordinal == PLACES[group]
+    if group == "question_why":
+        assert request.causes != ()
+
+
+@pytest.mark.parametrize("text", of("statement", "denial"))
+def test_statements_and_denials_are_remarks(
+    intents: IntentReader, situation: Situation, text: str
+) -> None:
+    """A statement is evidence to be weighed, also one that says what is in order."""
+    meaning = intents.read(text, situation)
+    assert meaning.remark == text
+    assert (meaning.requests, meaning.retraction) == ((), "")
+
+
+@pytest.mark.parametrize("text", SENTENCES["denial"])
+def test_a_denial_names_its_cause(intents: IntentReader, text: str) -> None:
+    """What is denied is known, so that the reply can say what would rule it out."""
+    remark = intents.remark(text)
+    assert remark.is_denial
+    assert remark.causes != ()
+
+
+@pytest.mark.parametrize("text", SENTENCES["retract"])
+def test_a_correction_takes_back(intents: IntentReader, situation: Situation, text: str) -> None:
+    """The sentence that takes a remark back is known as that and asks nothing."""
+    meaning = intents.read(text, situation)
+    assert meaning.retraction != ""
+    assert meaning.requests == ()
+
+
+@pytest.mark.parametrize("text", SENTENCES["choice"])
+def test_a_bare_place_answers_what_was_just_asked(
+    intents: IntentReader, situation: Situation, text: str
+) -> None:
+    """“2”, “the second one”, “第二个吧” right after a question with options is the second one."""
+    answered = intents.read(text, situation).check_result
+    assert answered is not None
+    assert (answered.check, answered.outcome) == (CHECK, 2)
+
+
+@pytest.mark.parametrize("text", ["the second one", "第二个吧"])
+def test_a_bare_place_later_is_a_place_in_the_ranking(
+    intents: IntentReader, situation: Situation, text: str
+) -> None:
+    """Once another answer stands between, the words mean the second cause."""
+    later = Situation(has_incident=True, open_check=situation.open_check)
+    (request,) = intents.read(text, later).requests
+    assert (request.intent, request.ordinal) == ("cause", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("we use InfiniBand here, could it be that?", "we use InfiniBand here"),
+        ("if the disk were full, would it hang like this?", ""),
+        ("rank 3 crashed, right?", ""),
+        ("用的是 IB 网络，会不会是它的问题？", "用的是 IB 网络"),
+    ],
+)
+def test_what_a_question_states_first_is_a_remark(
+    intents: IntentReader, situation: Situation, text: str, remark: str
+) -> None:
+    """A clause that states something before the question counts; one that is asked does not."""
+    assert intents.read(text, situation).remark == remark
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("我说错了，是万兆以太网，不是 IB", "是万兆以太网, 不是 IB"),
+        ("scratch that, it is Ethernet", "it is Ethernet"),
+        ("forget what I said about the disk", ""),
+    ],
+)
+def test_a_correction_tells_what_is_true(
+    intents: IntentReader, situation: Situation, text: str, remark: str
+) -> None:
+    """What stands beside the taking back is told in its place."""
+    assert intents.read(text, situation).remark == remark
+
+
+def wrong(chat: CheckedChat, messages: list[dict[str, object]]) -> list[str]:
+    """The messages taken for something else, with what they were taken for."""
+    found = []
+    for item in messages:
+        conversation = chat.say(TIMEOUT_LOG).conversation if item["had_incident"] else ""
+        got = chat.say(str(item["text"]), conversation=conversation).intent
+        if got != item["intent"]:
+            found.append(f"{item['text']!r} is {item['intent']}, taken for {got}")
+    return found
+
+
+def test_messages_are_well_formed() -> None:
+    """Each has its three fields, and every intent but a pasted log occurs."""
+    for item in MESSAGES:
+        assert set(item) == {"text", "had_incident", "intent"}
+        assert item["intent"] in get_args(Intent)
+    assert {item["intent"] for item in MESSAGES} == set(get_args(Intent)) - {"log"}
+
+
+def test_known_messages(chat: CheckedChat) -> None:
+    """The messages the patterns were mended for are meaning."""
+    missed = wrong(chat, MESSAGES)
+    assert 1 - len(missed) / len(MESSAGES) >= MIN_RIGHT, missed
+
+
+@pytest.mark.parametrize(
+    ("own", "current", "language"),
+    [
+        ("训练卡住了", None, "zh"),
+        ("NCCL_TIMEOUT 有用吗", "en", "zh"),
+        ("why?", None, "en"),
+        ("ok", "zh", "zh"),
+        ("NCCL_TIMEOUT", "zh", "zh"),
+        ("how do I fix this", "zh", "en"),
+        ("2", "zh", "zh"),
+        ("", None, None),
+    ],
+)
+def test_language_of_words(own: str, current: str | None, language: str | None) -> None:
+    """Chinese words are answered in Chinese; two English words do not turn a conversation."""
+    assert message_language(own, current) == language  # type: ignore[arg-type]
+
+
+def test_language_of_a_paste(chat: CheckedChat) -> None:
+    """A sentence above a log tells the language, an order in it does not."""
+    assert chat.say(OOM_LOG).language == "en"
+    assert chat.say(f"多机训练启动之后一直卡住，没有报错，求助\n{OOM_LOG}").language == "zh"
+    assert chat.say(f"{OOM_LOG}用中文说\n").language == "en"
+    assert chat.say(OOM_LOG, language="zh").language == "zh"

@@ -1,0 +1,529 @@
+"""The answer: what of a verdict is shown, in which order, how much of it, in which words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kb.diagnose.evidence_model import Contribution, Ranking, ScoredCause
+from kb.diagnose.rendering import answer_check, answer_fix, answer_incident, render
+from kb.diagnose.signals import Signal
+from kb.diagnose.verdict import Verdict
+from kb.knowledge.labels import Words
+from kb.knowledge.load import Knowledge, read_labels
+from kb.settings import shipped_data
+from kb.types.answer import Diagnosis, Evidence, RankedCause, SimilarCase
+from kb.types.entries import Entry, Tags
+from kb.types.incident import (
+    Culprit,
+    Event,
+    Incident,
+    LogReading,
+    RankState,
+    TimelineItem,
+    Unread,
+)
+from kb.types.knowledge import (
+    Advice,
+    AdviceRule,
+    AppliesTo,
+    Cause,
+    Check,
+    CheckOutcome,
+    Collect,
+    Fix,
+    InputEvidence,
+)
+from kb.types.vocabulary import DiagnosisStatus, Language, Polarity
+from tests.kb.diagnose.toys import both, by_id, case, hit, signal
+
+LABELS = read_labels(shipped_data() / "labels")
+EN = Words(LABELS, "en")
+
+
+def fix(name: str, **fields: object) -> Fix:
+    """A fix with this id."""
+    return Fix(id=name, title=both(name), steps=(both(f"step of {name}"),), **fields)  # type: ignore[arg-type]
+
+
+def check(name: str, *outcomes: CheckOutcome, **fields: object) -> Check:
+    """A check with this id."""
+    return Check(id=name, command=name, tells=both(name), outcomes=outcomes, **fields)  # type: ignore[arg-type]
+
+
+def cause(name: str, **fields: object) -> Cause:
+    """A cause with this id."""
+    return Cause(
+        id=name,
+        title=both(f"Title {name}"),
+        definition=both(name),
+        shows=(),
+        confirms=(),
+        refutes=(),
+        restart="helps",
+        restart_reason=both(f"restart {name}"),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+TELLS = (
+    CheckOutcome(observation=both("high"), supports=("alpha",), refutes=("beta", "gamma")),
+    CheckOutcome(observation=both("low"), refutes=("alpha",)),
+)
+ALPHA = cause(
+    "alpha",
+    fixes=tuple(fix(f"alpha/{letter}") for letter in "abcde"),
+    checks=(
+        check("c4", applies_to=AppliesTo(backends=("hccl",))),
+        check("c3"),
+        check("c2", *TELLS),
+        check("c1", gives="dmesg"),
+        check("c0", applies_to=AppliesTo(versions=("torch>=9",))),
+    ),
+    collect=(
+        Collect(command="first", why=both("why first"), gives="stacks"),
+        Collect(command="second way", why=both("why second"), gives="stacks"),
+        Collect(command="dmesg", why=both("why dmesg"), gives="dmesg"),
+        Collect(command="npu", why=both("why npu"), backends=("hccl",)),
+        Collect(command="new torch", why=both("new"), versions=("torch>=9",)),
+        Collect(command="after oom", why=both("after oom"), when=(("event:oom",),)),
+        Collect(command="after word", why=both("after word"), when=(("cue:word",),)),
+    ),
+)
+UNKNOWN = cause("unknown", collect=tuple(Collect(command=f"u{n}", why=both("u")) for n in range(6)))
+KNOWLEDGE = Knowledge(
+    digest="",
+    causes=(ALPHA, cause("beta"), cause("gamma"), cause("delta"), cause("eps"), UNKNOWN),
+    events=(),
+    frameworks=(),
+    patterns=(),
+    cues=(),
+    facts=(),
+    advice=(),
+    cases=(),
+    labels=LABELS,
+    input_evidence=(InputEvidence(id="dmesg", shown_by=(("event:kernel",),)),),
+)
+SHARES = {"alpha": 0.5, "beta": 0.2, "gamma": 0.1, "delta": 0.04, "eps": 0.01}
+
+
+def event(name: str) -> Event:
+    """An event of that kind."""
+    return Event(pattern_id=name, kind="root", event=name, line=1, text=name)
+
+
+def ranking(**contributions: list[Contribution]) -> Ranking:
+    """The causes of SHARES with what contributes to them."""
+    return Ranking(
+        causes=tuple(
+            ScoredCause(
+                cause=name,
+                probability=share,
+                logit=0.0,
+                contributions=tuple(contributions.get(name, [])),
+            )
+            for name, share in SHARES.items()
+        ),
+        unknown=0.149951,
+    )
+
+
+def answer(
+    *,
+    incident: Incident = Incident(backend="nccl", versions={"torch": "2.4"}),  # noqa: B008
+    events: tuple[str, ...] = (),
+    status: DiagnosisStatus = "diagnosed",
+    signals: tuple[Signal, ...] = (),
+    ranked: Ranking | None = None,
+    hits: list[tuple[Entry, float]] | None = None,
+    votes: dict[str, float] | None = None,
+    language: Language = "en",
+    top: int = 3,
+) -> Diagnosis:
+    """The answer to a verdict with these parts."""
+    pairs = hits or []
+    verdict = Verdict(
+        reading=LogReading(
+            incident=incident,
+            events=tuple(event(name) for name in events),
+            excerpt="",
+            redactions=2,
+        ),
+        status=status,
+        ranking=ranked or ranking(),
+        signals=signals,
+        hits=tuple(hit(entry, score, why=["word: x"]) for entry, score in pairs),
+        entries=by_id([entry for entry, _ in pairs]),
+        votes=votes or {},
+    )
+    return render(verdict, KNOWLEDGE, language=language, top=top)
+
+
+def lead(diagnosis: Diagnosis) -> RankedCause:
+    """The first cause."""
+    return diagnosis.causes[0]
+
+
+def test_causes_are_shown_as_ranked() -> None:
+    """As many as asked for, with rounded shares, bands and titles in the language."""
+    shown = answer(language="zh", top=2)
+    assert [(item.id, item.title, item.probability, item.band) for item in shown.causes] == [
+        ("alpha", "Title alpha。", 0.5, "likely"),
+        ("beta", "Title beta。", 0.2, "possible"),
+    ]
+    assert (shown.schema, shown.status, shown.language) == (
+        "timeout-kb/diagnosis/1",
+        "diagnosed",
+        "zh",
+    )
+    assert (shown.unknown_probability, shown.took_ms, shown.redactions) == (0.15, 0.0, 2)
+    assert (lead(shown).restart, lead(shown).restart_reason) == ("helps", "restart alpha。")
+    assert "Title alpha。" in shown.summary
+    assert (shown.incident.backend, shown.warnings) == ("nccl", ())
+
+
+@pytest.mark.parametrize(("torch", "verdicts"), [("2.8", ["debug_only"]), ("2.4", [])])
+def test_settings_are_judged_for_the_torch_a_person_named(torch: str, verdicts: list[str]) -> None:
+    """Its version comes before the log's; explanations are in the language of the answer."""
+    rule = AdviceRule(verdict="debug_only", explanation=both("slow"), versions=("torch>=2.8",))
+    advice = Advice(id="A_B", read_by="x", effect=both("e"), sources=("s",), rules=(rule,))
+    verdict = Verdict(
+        reading=LogReading(
+            incident=Incident(settings={"A_B": "1"}, versions={"torch": "2.6"}),
+            events=(),
+            excerpt="",
+        ),
+        status="diagnosed",
+        ranking=ranking(),
+        signals=(),
+        hits=(),
+        entries={},
+        votes={},
+        torch=torch,
+    )
+    shown = render(verdict, replace(KNOWLEDGE, advice=(advice,)), language="zh", top=3)
+    assert [item.verdict for item in shown.setting_notes] == verdicts
+    assert {item.explanation for item in shown.setting_notes} <= {"slow。"}
+
+
+def test_without_a_timeout_nothing_is_asserted() -> None:
+    """No causes, cases, checks and nothing to collect; the share of the unknown stays."""
+    shown = answer(status="no_timeout", hits=[(case("a", "alpha"), 0.9)])
+    assert (shown.causes, shown.cases, shown.next, shown.best_check) == ((), (), (), None)
+    assert shown.summary == EN("summary.no_timeout")
+    assert shown.unknown_probability == 0.15
+
+
+def part(name: str, weight: float, **changes: object) -> Contribution:
+    """What a signal of that name contributes."""
+    return Contribution(signal=replace(signal(name), **changes), weight=weight)  # type: ignore[arg-type]
+
+
+def test_evidence_is_shown_strongest_first() -> None:
+    """Six pieces of at least a tenth of a nat, for or against; equals by name."""
+    parts = [
+        part("f", 0.11111),
+        part("weak", 0.0999),
+        part("e", 0.1),
+        part("d", -0.5),
+        part("c", 0.5),
+        part("b", 2.0),
+        part("a", -3.0),
+        part("last", -0.1),
+    ]
+    shown = lead(answer(ranked=ranking(alpha=parts))).evidence
+    assert [(item.source, item.weight) for item in shown] == [
+        ("source of a", -3.0),
+        ("source of b", 2.0),
+        ("source of c", 0.5),
+        ("source of d", -0.5),
+        ("source of f", 0.111),
+        ("source of e", 0.1),
+    ]
+
+
+def test_a_piece_of_evidence_is_its_signal_in_words() -> None:
+    """Kind, quote, place, source and meaning; denied ones say so, details are filled in."""
+    detailed = both("behind (step {detail})")
+    parts = [
+        part("a", 3.0, line=7, file="x.log", kind="rank", means=detailed, detail="9"),
+        part("b", 2.0, polarity=Polarity.DENIED),
+        part("c", 1.0, means=detailed),
+    ]
+    first, second, third = lead(answer(ranked=ranking(alpha=parts))).evidence
+    assert first == Evidence(
+        kind="rank",
+        quote="quote of a",
+        line=7,
+        weight=3.0,
+        source="source of a",
+        reason="behind (step 9).",
+        file="x.log",
+    )
+    assert second.reason == "denied: meaning of b."
+    assert third.reason == "behind (step )."
+
+
+@pytest.mark.parametrize(
+    ("means", "detail", "reason"),
+    [
+        ("behind ({detail})", "rank 3", "behind (rank 3)."),
+        ("behind ({detail})", "", "behind."),
+        ("落后（{detail}）", "", "落后."),
+        ("at {detail} now", "", "at  now."),
+    ],
+)
+def test_a_detail_is_filled_in(means: str, detail: str, reason: str) -> None:
+    """Where a fact has none, its brackets go."""
+    part_of = part("a", 3.0, means=both(means), detail=detail)
+    assert lead(answer(ranked=ranking(alpha=[part_of]))).evidence[0].reason == reason
+
+
+def test_a_case_is_evidence_by_its_title() -> None:
+    """The nearest case of the cause comes last, with the cause's votes; one of its project, too."""
+    near, far = case("near", "alpha", project="o/toy"), case("far", "alpha")
+    own = part("case:same-project", 0.7, kind="case", source="near", means=None)
+    shown = answer(
+        ranked=ranking(alpha=[own]),
+        hits=[(near, 0.6), (far, 0.4), (case("other", "beta"), 0.5)],
+        votes={"alpha": 0.33333},
+        language="zh",
+    )
+    first, last = lead(shown).evidence
+    assert (first.kind, first.quote, first.reason) == (
+        "case",
+        "title of near。",
+        "同一项目遇到过同样的错误（案例 near）",
+    )
+    assert last == Evidence(
+        kind="case",
+        quote="title of near。",
+        line=0,
+        weight=0.333,
+        source="near",
+        reason="相似案例 near 的根因相同",
+    )
+    assert [item.cases for item in shown.causes] == [("near", "far"), ("other",), ()]
+
+
+def test_what_is_hardly_alike_is_no_case() -> None:
+    """From 0.3 on a case is alike; five are shown, three of a cause named with it."""
+    entries = [case(f"c{number}", "alpha") for number in range(6)]
+    hits = [(entry, 0.9 - number / 10) for number, entry in enumerate(entries)]
+    shown = answer(hits=[*hits[:5], (entries[5], 0.3), (case("x", "alpha"), 0.2999)])
+    assert [item.id for item in shown.cases] == ["c0", "c1", "c2", "c3", "c4"]
+    assert lead(shown).cases == ("c0", "c1", "c2")
+    last = answer(hits=[(entries[0], 0.3), (case("x", "alpha"), 0.2999)])
+    assert [(item.id, item.score) for item in last.cases] == [("c0", 0.3)]
+
+
+def test_fixes_of_a_case_very_much_alike_come_first() -> None:
+    """Its best confirmed fix from 0.5 on; four fixes in all."""
+    fixes = (fix("case/1", cost="high"), fix("case/2", status="confirmed"))
+    near = replace(case("near", "alpha"), fixes=fixes)
+    own = [item.id for item in lead(answer()).fixes]
+    assert own == ["alpha/a", "alpha/b", "alpha/c", "alpha/d"]
+    alike = [item.id for item in lead(answer(hits=[(near, 0.5)])).fixes]
+    assert alike == ["case/2", "alpha/a", "alpha/b", "alpha/c"]
+    assert [item.id for item in lead(answer(hits=[(near, 0.4999)])).fixes] == own
+    doubtful = replace(near, fixes=fixes[:1])
+    assert [item.id for item in lead(answer(hits=[(doubtful, 0.9)])).fixes] == own
+
+
+def test_checks_that_can_be_done_here() -> None:
+    """Those of another version are left out, as is what the input holds; foreign ones are last."""
+    shown = answer(incident=Incident(versions={"torch": "2.4"}))
+    assert [item.command for item in lead(shown).checks] == ["c1", "c2", "c3"]
+    shown = answer(incident=Incident(versions={"torch": "2.4"}), events=("kernel",))
+    assert [item.command for item in lead(shown).checks] == ["c2", "c3", "c4"]
+    assert [item.command for item in lead(answer()).checks] == ["c1", "c2", "c3"]
+
+
+def test_the_best_check_tells_the_leading_causes_apart() -> None:
+    """Of the two leading causes' checks; what each outcome says is put into words."""
+    best = answer().best_check
+    assert best is not None
+    assert (best.command, best.tells) == ("c2", "c2.")
+    assert best.outcomes == (
+        "high. → supports: Title alpha.",
+        "high. → speaks against: Title beta., Title gamma.",
+        "low. → speaks against: Title alpha.",
+    )
+    assert answer_check(ALPHA.checks[2], KNOWLEDGE, EN) == best
+
+
+def test_a_check_made_for_elsewhere_is_not_the_best() -> None:
+    """On another backend nobody is asked to do it."""
+    foreign = check("c9", *TELLS, applies_to=AppliesTo(frameworks=("vllm",)))
+    knowledge = replace(
+        KNOWLEDGE, causes=(replace(ALPHA, checks=(foreign,)), *KNOWLEDGE.causes[1:])
+    )
+    verdict = Verdict(
+        reading=LogReading(incident=Incident(), events=(), excerpt=""),
+        status="diagnosed",
+        ranking=ranking(),
+        signals=(),
+        hits=(),
+        entries={},
+        votes={},
+    )
+    assert render(verdict, knowledge, language="en", top=3).best_check is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "commands"),
+    [
+        pytest.param({}, ["first", "dmesg", "u0", "u1", "u2"], id="of-the-cause-then-always"),
+        pytest.param({"status": "unknown"}, ["u0", "u1", "u2", "u3", "u4"], id="undecided"),
+        pytest.param(
+            {"events": ("kernel",)}, ["first", "u0", "u1", "u2", "u3"], id="what-is-there-already"
+        ),
+        pytest.param(
+            {"events": ("oom",)}, ["first", "dmesg", "after oom", "u0", "u1"], id="when-seen"
+        ),
+        pytest.param(
+            {"signals": (signal("cue:word"),)},
+            ["first", "dmesg", "after word", "u0", "u1"],
+            id="when-said",
+        ),
+        pytest.param(
+            {"incident": Incident(backend="hccl", versions={"torch": "9.1"})},
+            ["first", "dmesg", "npu", "new torch", "u0"],
+            id="backend-and-version",
+        ),
+        pytest.param(
+            {"incident": Incident(), "signals": (signal("cue:cue-ascend"),)},
+            ["first", "dmesg", "npu", "new torch", "u0"],
+            id="backend-by-a-word",
+        ),
+        pytest.param(
+            {"incident": Incident()},
+            ["first", "dmesg", "new torch", "u0", "u1"],
+            id="nccl-where-nobody-says",
+        ),
+    ],
+)
+def test_what_to_collect(fields: dict[str, object], commands: list[str]) -> None:
+    """Five steps at most, of several ways to the same evidence the first."""
+    shown = answer(**fields)  # type: ignore[arg-type]
+    assert [step.command for step in shown.next] == commands
+    assert {step.why for step in shown.next[:1]} <= {"why first.", "u."}
+
+
+HUNG = Incident(
+    backend="nccl",
+    op="ALLREDUCE",
+    stage="save",
+    frameworks=("fsdp", "ddp"),
+    ranks=(RankState(rank=1, last_op="BROADCAST"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("cause", "tags", "why", "differs"),
+    [
+        ("alpha", Tags(), ("same cause as the leading one", "word: x"), ()),
+        ("beta", Tags(), ("word: x",), ("another cause: Title beta.",)),
+        ("retired", Tags(), ("word: x",), ()),
+        (
+            "retired",
+            Tags(ops=("BROADCAST", "SEND", "ALLREDUCE"), stage="save"),
+            ("word: x", "same collective BROADCAST, ALLREDUCE", "same stage: saving a checkpoint"),
+            (),
+        ),
+        ("retired", Tags(stage="load"), ("word: x",), ("another stage: loading",)),
+        ("retired", Tags(backend="gloo"), ("word: x",), ("another backend: gloo",)),
+        ("retired", Tags(backend="nccl"), ("word: x", "same backend nccl"), ()),
+        (
+            "retired",
+            Tags(backend="nccl", frameworks=("vllm", "fsdp", "ddp")),
+            ("word: x", "same framework: ddp, fsdp"),
+            (),
+        ),
+    ],
+    ids=[
+        "cause",
+        "other-cause",
+        "no-cause",
+        "operations",
+        "stage",
+        "backend",
+        "alone",
+        "framework",
+    ],
+)
+def test_what_a_case_has_in_common(
+    cause: str, tags: Tags, why: tuple[str, ...], differs: tuple[str, ...]
+) -> None:
+    """Cause, operation, stage, frameworks, and the backend where nothing else is alike."""
+    entry = case("c", cause, tags=tags, project="o/p", status="reported")
+    (shown,) = answer(incident=HUNG, hits=[(entry, 0.71239)]).cases
+    assert shown == SimilarCase(
+        id="c",
+        project="o/p",
+        title="title of c.",
+        score=0.712,
+        cause=cause,
+        url="https://example.org/c",
+        status="reported",
+        why=why,
+        differs=differs,
+    )
+
+
+def test_a_case_without_a_cause_is_of_the_unknown() -> None:
+    """What nobody found out is another cause than the leading one."""
+    (shown,) = answer(incident=Incident(), hits=[(case("c"), 0.7)]).cases
+    assert (shown.cause, shown.differs) == ("unknown", ("another cause: Title unknown.",))
+
+
+def test_an_incident_in_one_language() -> None:
+    """Reasons, moments and why files are unread are in words; the rest is as it was read."""
+    incident = Incident(
+        op="ALLREDUCE",
+        seq=7,
+        culprit_ranks=(Culprit(rank=3, reason=both("late"), line=9),),
+        timeline=(
+            TimelineItem(time="10:00", rank=1, what=both("hung"), line=4, kind="k", file="f"),
+        ),
+        unread=(Unread(file="a", reason="is binary", code="binary"),),
+    )
+    shown = answer_incident(incident, Words(LABELS, "zh"))
+    assert (shown.op, shown.seq, shown.lines) == ("ALLREDUCE", 7, 0)
+    assert [(item.rank, item.reason) for item in shown.culprit_ranks] == [(3, "late。")]
+    (moment,) = shown.timeline
+    assert (moment.time, moment.rank, moment.what, moment.line, moment.kind, moment.file) == (
+        "10:00",
+        1,
+        "hung。",
+        4,
+        "k",
+        "f",
+    )
+    assert [item.reason for item in shown.unread] == ["是二进制文件，不是文本日志"]
+
+
+def test_a_fix_in_one_language() -> None:
+    """All its words, with where it applies."""
+    made = fix(
+        "a/b",
+        commands=("run",),
+        caution=both("careful"),
+        applies_to=AppliesTo(frameworks=("fsdp",)),
+        sources=("https://x.example",),
+    )
+    shown = answer_fix(made, EN)
+    assert (shown.id, shown.title, shown.steps, shown.commands) == (
+        "a/b",
+        "a/b.",
+        ("step of a/b.",),
+        ("run",),
+    )
+    assert (shown.status, shown.applies_to, shown.caution, shown.sources) == (
+        "reported",
+        "fsdp",
+        "careful.",
+        ("https://x.example",),
+    )
+    assert answer_fix(fix("a"), EN).caution == ""

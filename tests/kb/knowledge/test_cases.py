@@ -1,0 +1,153 @@
+"""Case files: what the checker accepts, and how it says in plain words what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.errors import DataError
+from kb.knowledge.cases import load_case, parse_case
+from kb.knowledge.load import read_knowledge
+from kb.settings import shipped_data
+
+CASE = """---
+id: toy-case
+title: {zh: 玩具案例, en: A toy case}
+project: owner/toy
+cause: uneven-data
+also: [collective-mismatch]
+status: confirmed
+first_seen: 2024-06-18
+backend: nccl
+stage: train
+ops: [ALLREDUCE]
+signature: ["WorkNCCL(SeqNum=5, OpType=ALLREDUCE"]
+sources: [{url: "https://example.org/issues/1", confirms: the fix}]
+fixes:
+  - title: {zh: 固定种子, en: Fix the seed}
+    steps: [{zh: 设种子, en: set the seed}]
+    commands: ["np.random.seed(1)"]
+    status: confirmed
+---
+# zh
+## 现象
+训练卡住。
+## 根因
+数据不等。
+## 解决
+固定种子。
+## 验证
+再跑一次。
+# en
+## Symptom
+Training hangs.
+## Cause
+Unequal data.
+## Fix
+Fix the seed.
+## How to verify
+Run it again.
+"""
+
+
+def test_a_case_becomes_an_entry() -> None:
+    """Front matter, both bodies and the signature arrive in the entry."""
+    entry = parse_case(CASE, name="toy-case.md")
+    assert (entry.id, entry.kind, entry.language, entry.status) == (
+        "toy-case",
+        "case",
+        "both",
+        "confirmed",
+    )
+    assert [claim.id for claim in entry.causes] == ["uneven-data", "collective-mismatch"]
+    assert entry.fixes[0].id == "toy-case/fix-1"
+    assert [(s.language, s.role) for s in entry.sections] == [
+        (language, role)
+        for language in ("zh", "en")
+        for role in ("symptoms", "causes", "fixes", "verify")
+    ]
+    symptoms = next(c for c in entry.chunks if c.role == "symptoms" and c.language == "en")
+    assert symptoms.text == "A toy case\nTraining hangs.\nWorkNCCL(SeqNum=5, OpType=ALLREDUCE"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("---\nid: toy-case", "id: toy-case", "no front matter"),
+        ("project: owner/toy\n", "", "missing required field `project`"),
+        ("stage: train", "stage: training", "stage: 'training' is not one of init, data, train"),
+        (
+            "status: confirmed\nfirst",
+            "status: sure\nfirst",
+            "status: 'sure' is not one of",
+        ),
+        ("id: toy-case", "id: toy_case", "is not the file's name"),
+        ("## 根因\n数据不等。\n", "", "'## 根因' is missing or empty"),
+        ("# en\n", "# english\n", "no '# en' part"),
+        ("## Cause", "## Reason", "unknown section '## Reason'"),
+        ("## How to verify", "## How it was found\nBy luck.\n## How to verify", "twins"),
+        (
+            "backend: nccl",
+            "backend: nccl\nbackand: x",
+            "backand: unknown field",
+        ),
+        ("    status: confirmed\n---", "    hardware: x\n---", "fixes[0].hardware: unknown field"),
+        ("title: {zh: 玩具案例", "title: {zn: 玩具案例", "zh"),
+        ("first_seen: 2024-06-18", "first_seen: [", "not YAML"),
+    ],
+    ids=[
+        "no-front-matter",
+        "field-missing",
+        "stage",
+        "status",
+        "id",
+        "section-missing",
+        "language-missing",
+        "section-unknown",
+        "not-twins",
+        "field-unknown",
+        "inner-field-unknown",
+        "one-language-title",
+        "yaml",
+    ],
+)
+def test_what_is_missing_is_said_in_plain_words(old: str, new: str, says: str) -> None:
+    """The message names the file and the field, section or value at fault."""
+    assert old in CASE
+    with pytest.raises(DataError) as caught:
+        parse_case(CASE.replace(old, new, 1), name="toy-case.md")
+    assert says in str(caught.value)
+    assert "toy-case.md" in str(caught.value)
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    """A file that is not UTF-8 is refused by name."""
+    path = tmp_path / "toy-case.md"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="toy-case"):
+        load_case(path)
+
+
+CASES = sorted((shipped_data() / "cases").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_shipped_cases_keep_the_schema(path: Path) -> None:
+    """Every shipped case loads, names sources by address and stays bilingual in like length."""
+    entry = load_case(path)
+    assert [s.url for s in entry.sources if not s.url.startswith("https://")] == []
+    sizes = {"zh": 0, "en": 0}
+    for section in entry.sections:
+        sizes[section.language] += len(section.text)
+    # A Chinese text takes about a third of the characters of its English twin.
+    assert 0.18 < sizes["zh"] / sizes["en"] < 0.75
+    assert "NCCL_TIMEOUT=" not in " ".join(c for fix in entry.fixes for c in fix.commands)
+
+
+def test_the_shipped_knowledge_is_consistent() -> None:
+    """All files load, ids are unique and every cause named exists."""
+    knowledge = read_knowledge(shipped_data())
+    assert len(knowledge.cases) == len(CASES)
+    named = {claim.id for case in knowledge.cases for claim in case.causes}
+    assert named <= set(knowledge.cause_by_id)

@@ -1,0 +1,125 @@
+"""Diagnoses, feedback and conversations, settings by scope, and keys that are taken once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from kb.errors import NotFoundError
+from kb.store import FeedbackRow, Store
+from kb.store.records import Preferences
+from tests.stored import stored_rows
+
+DAY_S = 86_400.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store.open(tmp_path / "kb.sqlite3")
+
+
+def test_diagnoses_are_kept_by_id(store: Store) -> None:
+    """One with the same id is replaced, older ones are forgotten, an unknown id is an error."""
+    for diagnosis_id, created in (("b", 1.0), ("a", 1.0), ("c", 2.0)):
+        store.records.put_diagnosis(diagnosis_id, diagnosis_id.encode(), created_s=created)
+    store.records.put_diagnosis("a", b"new", created_s=3.0, forget_before_s=2.0)
+    diagnosis = store.records.get_diagnosis("a")
+    assert (diagnosis.body, diagnosis.created_s) == (b"new", 3.0)
+    assert stored_rows(store.path, "SELECT id FROM diagnoses ORDER BY id") == [("a",), ("c",)]
+    with pytest.raises(NotFoundError, match="no diagnosis 'b'"):
+        store.records.get_diagnosis("b")
+    assert store.records.delete_diagnosis("c")
+    assert not store.records.delete_diagnosis("c")
+
+
+def test_feedback_comes_back_newest_first(store: Store) -> None:
+    """Every field, word for word; ties by id."""
+    rows = [
+        FeedbackRow(
+            id=f"f{number}",
+            diagnosis_id=f"d{number % 2}",
+            entry_id="e",
+            verdict="wrong",
+            cause="rank-crash",
+            comment="第 3 个 rank",
+            created_s=float(number),
+            source="api",
+            answered="store-unreachable",
+        )
+        for number in range(4)
+    ]
+    for feedback in rows:
+        store.records.put_feedback(feedback)
+    assert store.records.list_feedback() == rows[::-1]
+
+
+def test_conversations_expire(store: Store) -> None:
+    """An expired conversation is gone for readers before it is deleted."""
+    store.records.put_conversation("a", b"1", now_s=10, expires_s=20)
+    store.records.put_conversation("a", b"2", now_s=15, expires_s=30)
+    store.records.put_conversation("b", b"3", now_s=16)
+    conversation = store.records.get_conversation("a", now_s=29)
+    assert (conversation.created_s, conversation.updated_s, conversation.body) == (10, 15, b"2")
+    assert store.records.get_conversation("b", now_s=29).expires_s is None
+    with pytest.raises(NotFoundError):
+        store.records.get_conversation("a", now_s=30)
+    assert store.records.delete_expired(now_s=30) == 1
+    assert store.records.delete_conversation("b")
+    assert not store.records.delete_conversation("b")
+
+
+def test_what_was_set_is_there_after_opening_again(store: Store) -> None:
+    """The last value of a scope is on the disk; other scopes have nothing."""
+    store.preferences.put("slack:T1:C1", b"first", now_s=1.0)
+    store.preferences.put("slack:T1:C1", b"second", now_s=2.0)
+    store.close()
+    again = Store.open(store.path).preferences
+    assert again.get("slack:T1:C1") == b"second"
+    assert again.get("slack:T2:C1") is None
+
+
+def test_a_key_is_taken_once_also_after_opening_again(store: Store) -> None:
+    """The first caller gets it, a later process does not."""
+    assert store.preferences.claim("event:1", now_s=100.0, keep_s=DAY_S)
+    assert not store.preferences.claim("event:1", now_s=101.0, keep_s=DAY_S)
+    store.close()
+    again = Store.open(store.path).preferences
+    assert not again.claim("event:1", now_s=102.0, keep_s=DAY_S)
+    assert again.claim("event:2", now_s=102.0, keep_s=DAY_S)
+
+
+def test_one_known_key_refuses_all(store: Store) -> None:
+    """One message under two event ids is one message."""
+    assert store.preferences.claim("event:1", "message:9", now_s=100.0, keep_s=DAY_S)
+    assert not store.preferences.claim("event:2", "message:9", now_s=101.0, keep_s=DAY_S)
+
+
+def test_keys_are_forgotten_in_time(store: Store) -> None:
+    """A key counts for `keep_s` seconds, not longer."""
+    assert store.preferences.claim("event:1", now_s=100.0, keep_s=DAY_S)
+    assert not store.preferences.claim("event:1", now_s=100.0 + DAY_S, keep_s=DAY_S)
+    assert store.preferences.claim("event:1", now_s=101.0 + DAY_S, keep_s=DAY_S)
+
+
+def test_of_many_callers_one_gets_the_key(store: Store) -> None:
+    """Threads and another process's connection race for the same keys: each has one winner."""
+    other = Store.open(store.path)
+    winners: list[int] = []
+
+    def race(preferences: Preferences) -> None:
+        winners.extend(
+            number
+            for number in range(20)
+            if preferences.claim(f"event:{number}", now_s=100.0, keep_s=DAY_S)
+        )
+
+    threads = [threading.Thread(target=race, args=(one.preferences,)) for one in (store, other) * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert sorted(winners) == list(range(20))
