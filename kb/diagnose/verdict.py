@@ -123,9 +123,11 @@ class Engine:
     def query_text(self, reading: LogReading) -> str:
         """What to search with: the person's words first, then the lines that matter.
 
-        A sentence that only rules something out is no likeness to cases with that.
+        A sentence that only rules something out is no likeness to cases with that, but better
+        than nothing to search with.
         """
-        return f"{self._troubles(reading.words)}\n{reading.excerpt}".strip()[:QUERY_CHARS]
+        query = f"{self._troubles(reading.words)}\n{reading.excerpt}".strip()
+        return (query or reading.words.strip())[:QUERY_CHARS]
 
     def _troubles(self, words: str) -> str:
         """The words without sentences that speak of topics and of no trouble with any."""

@@ -31,6 +31,10 @@ STRONG = frozenset({Standing.TROUBLE, Standing.SOUND})
 
 _CARRYING = frozenset({"or", "/", "、", "和", "或", "或者", "以及", "及"})
 _LISTING = _CARRYING | {",", "，", "and", "nor", "plus", "as well as"}
+_SCALE = re.compile(
+    r"\d\s?(?:x\s?)?(?:gpus?|nodes?|cards?|ranks?|machines?|[张块台个]?(?:卡|机|节点|机器))|[单双两四八多][卡机]",
+    re.IGNORECASE,
+)
 _NEITHER = re.compile(r"\bneither\b|既", re.IGNORECASE)
 _IS_NOT = re.compile(r"not|n['’]t|不是|并非|rule", re.IGNORECASE)
 _JOB = re.compile(
@@ -184,6 +188,12 @@ class Sentence:
         rest = self._text[named[-1].end : part.end].strip() if named else ""
         return len(rest) <= (BARE_CHARS if rest.isascii() else LIST_GAP // 2)
 
+    def _is_closed(self, number: int) -> bool:
+        """Whether the part tells how a smaller or larger job goes: "8 cards are fine"."""
+        part = self._parts[number]
+        states = part.having(*STATE)
+        return bool(states) and bool(_SCALE.search(self._text, part.start, states[0].start))
+
     def _is_predicate(self, part: _Part) -> bool:
         """Whether the part is short enough to speak of what stands before it: ", all in order"."""
         rest = self._text[part.start : part.end]
@@ -324,7 +334,7 @@ class Sentence:
         head = at
         while head and self._is_bare(parts[head]) and not parts[head].opposed:
             head -= 1
-        if head < at and self._heads_list(parts[head]):
+        if head < at and self._heads_list(parts[head]) and not self._is_closed(head):
             shared = self._said_by(head, mention)
             if shared is not None:
                 return shared

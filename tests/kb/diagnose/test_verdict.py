@@ -187,12 +187,17 @@ def test_what_is_searched_with(read: LogReading, query: str) -> None:
     [
         ("It hangs. The disk is fine. Since noon.", "It hangs.. Since noon."),
         ("The disk hangs. It is fine.", "The disk hangs. It is fine."),
-        ("the disk is fine", ""),
+        ("the disk is fine", "the disk is fine"),  # there is nothing else to go by
     ],
 )
 def test_what_is_in_order_is_not_searched_with(words: str, query: str) -> None:
     """A sentence that only rules something out is no likeness to cases with that."""
     assert engine().query_text(reading(words)) == query
+
+
+def test_what_is_in_order_is_not_searched_with_beside_a_log() -> None:
+    """Lines that matter are enough to search with."""
+    assert engine().query_text(reading("the disk is fine", excerpt="line")) == "line"
 
 
 def test_a_statement_is_a_signal_of_its_topic() -> None:
