@@ -12,10 +12,10 @@ from typing import Literal
 from kb.chat.types import Intent
 from kb.errors import DataError
 from kb.knowledge.load import Knowledge, read_yaml
+from kb.text.expression_set import ExpressionSet
 from kb.types.vocabulary import Language
 
 MAX_CHARS = 1000  # of a text read for intents; a question is shorter, the rest is a report
-_MEMORY = 16 << 20  # bytes RE2 may use for one set of automata
 
 YesNo = Literal["", "yes", "no", "unsure"]
 Job = Literal["", "new", "same"]
@@ -96,26 +96,14 @@ class PhraseSet:
         Raises:
             DataError: a pattern is not RE2.
         """
-        import re2
-
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        options.max_mem = _MEMORY
-        self._owners: list[int] = []
-        self._set = re2.Set.SearchSet(options)
-        for number, group in enumerate(groups):
-            for pattern in group.patterns:
-                try:
-                    self._set.Add(pattern)
-                except re2.error as error:
-                    entry = getattr(group, "id", "") or repr(pattern[:60])
-                    raise DataError(
-                        f"chat.yaml: {entry}: {error}",
-                        todo="use RE2 syntax, without look-around",
-                    ) from error
-                self._owners.append(number)
-        self._set.Compile()
+        self._owners = [number for number, group in enumerate(groups) for _ in group.patterns]
+        self._set = ExpressionSet(
+            [
+                (f"chat.yaml: {getattr(group, 'id', '') or repr(pattern[:60])}", pattern)
+                for group in groups
+                for pattern in group.patterns
+            ]
+        )
         self._words = dict(shorthand or {})
         longest = sorted(self._words, key=lambda word: (-len(word), word))
         self._short = re.compile(
@@ -127,7 +115,7 @@ class PhraseSet:
         """Positions of the groups that match, in order."""
         text = text[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8")
         text = self._short.sub(lambda word: self._words[word[0].lower()], text)
-        return tuple(sorted({self._owners[hit] for hit in self._set.Match(text) or ()}))
+        return tuple(sorted({self._owners[hit] for hit in self._set.matching(text)}))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kb.diagnose.statements import TopicStatement
-from kb.errors import DataError
+from kb.text.expression_set import ExpressionSet
 from kb.text.polarity import TextPolarity
 from kb.text.sentence import OUTCOME, STRONG, Mention
 from kb.types.knowledge import Pattern
@@ -22,7 +21,6 @@ from kb.types.vocabulary import MarkRole, Polarity, Standing
 MAX_QUOTE = 160  # characters of the clause shown as evidence
 # The point of 2.5.1 or of transport.cu:153 ends nothing.
 _CLAUSE_END = re.compile(r"[\n!?。！？;；]|\.(?=\s|$|[^\x00-\x7f]|[\"')\]](?:\s|$))")
-_MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
 _WORD = re.compile(r"[!-~]*$")  # what stands of a word before a place in it
 _MENTIONS = 32  # of one thing in a text that are looked at
 _WORD_REACH = 40  # characters of a word that a quote begins with rather than cut
@@ -66,24 +64,8 @@ class CueReader:
         Raises:
             DataError: an expression is none that RE2 takes.
         """
-        import re2
-
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        options.max_mem = _MEMORY
         self._cues = tuple(cues)
-        self._single: list[Any] = []
-        self._set = re2.Set.SearchSet(options)
-        for cue in self._cues:
-            try:
-                self._set.Add(cue.regex)
-                self._single.append(re2.compile(cue.regex, options))
-            except re2.error as error:
-                raise DataError(
-                    f"cues.yaml: {cue.id}: {error}", todo="use RE2 syntax, without look-around"
-                ) from error
-        self._set.Compile()
+        self._expressions = ExpressionSet([(f"cues.yaml: {c.id}", c.regex) for c in self._cues])
 
     def read(
         self, remarks: TextPolarity, statements: Sequence[TopicStatement] = ()
@@ -93,7 +75,7 @@ class CueReader:
         What `statements` of the same text say of a cue's words counts for the cue, too.
         """
         text = remarks.text
-        matching = sorted(self._set.Match(text) or ())
+        matching = self._expressions.matching(text)
         ends = [mark.start() for mark in _CLAUSE_END.finditer(text)] if matching else []
         hits = {number: self._hit(number, remarks, ends, statements) for number in matching}
         things = [number for number in matching if self._cues[number].sound]
@@ -140,7 +122,7 @@ class CueReader:
 
     def _mentions(self, number: int, remarks: TextPolarity) -> list[Mention]:
         """The places a cue matches; the cue of a thing only names it."""
-        cue, expression = self._cues[number], self._single[number]
+        cue, expression = self._cues[number], self._expressions[number]
         return [
             Mention(
                 start=match.start(),

@@ -9,9 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from kb.errors import DataError
+from kb.text.expression_set import ExpressionSet
 from kb.text.polarity import TextPolarity
 from kb.text.sentence import Mention
 from kb.types.knowledge import Topic
@@ -20,7 +19,6 @@ from kb.types.vocabulary import Polarity, Standing
 MAX_QUOTE = 160  # characters of the sentence shown as evidence
 MENTIONS = 32  # of one expression in a text that are looked at
 COMPACT = 24  # characters of a term: an "oom-killer" is no GPU out of memory
-_MEMORY = 64 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
 # Of two places that begin and end alike the one that says more counts.
 _ORDER = (Standing.TROUBLE, Standing.SOUND, Standing.SETTING, Standing.NAME, Standing.GENERIC)
 _NAMES = (Standing.NAME, Standing.GENERIC)
@@ -54,27 +52,16 @@ class StatementReader:
         Raises:
             DataError: an expression is none that RE2 takes.
         """
-        import re2
-
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        options.max_mem = _MEMORY
-        self._set = re2.Set.SearchSet(options)
-        self._single: list[tuple[Topic, Standing, Any]] = []
-        for topic in topics:
-            for standing, expressions in _expressions(topic):
-                joined = "|".join(f"(?:{expression})" for expression in expressions)
-                try:
-                    self._set.Add(joined)
-                    self._single.append((topic, standing, re2.compile(joined, options)))
-                except re2.error as error:
-                    raise DataError(
-                        f"topics.yaml: {standing} of {topic.id}: {error}",
-                        todo="use RE2 syntax, without look-around",
-                    ) from error
-        if self._single:
-            self._set.Compile()
+        self._named_by = [
+            (topic, standing) for topic in topics for standing, _ in _expressions(topic)
+        ]
+        self._expressions = ExpressionSet(
+            [
+                (f"topics.yaml: {standing} of {topic.id}", joined)
+                for topic in topics
+                for standing, joined in _expressions(topic)
+            ]
+        )
 
     def read(self, remarks: TextPolarity) -> tuple[TopicStatement, ...]:
         """The statements of a text, one a place that names a topic, in its order."""
@@ -111,7 +98,6 @@ class StatementReader:
     def _named(self, remarks: TextPolarity) -> list[tuple[Topic, Mention]]:
         """The places that name a topic, in their order; of two that overlap the longer one."""
         text = remarks.text
-        matching = sorted(self._set.Match(text) or ()) if self._single else []
         found = [
             (
                 topic,
@@ -124,7 +110,9 @@ class StatementReader:
                     and remarks.turns(expression, match.start(), match.end()),
                 ),
             )
-            for topic, standing, expression in (self._single[number] for number in matching)
+            for number in self._expressions.matching(text)
+            for topic, standing in [self._named_by[number]]
+            for expression in [self._expressions[number]]
             for match in itertools.islice(expression.finditer(text), MENTIONS)
             if match.end() > match.start()
         ]
@@ -171,7 +159,7 @@ def _is_term(mention: Mention, other: Mention) -> bool:
     return mention.end - mention.start < other.end - other.start <= COMPACT
 
 
-def _expressions(topic: Topic) -> list[tuple[Standing, tuple[str, ...]]]:
+def _expressions(topic: Topic) -> list[tuple[Standing, str]]:
     by_standing = (
         (Standing.NAME, topic.names),
         (Standing.GENERIC, topic.generic),
@@ -179,4 +167,8 @@ def _expressions(topic: Topic) -> list[tuple[Standing, tuple[str, ...]]]:
         (Standing.TROUBLE, topic.troubles),
         (Standing.SOUND, topic.sounds),
     )
-    return [(standing, expressions) for standing, expressions in by_standing if expressions]
+    return [
+        (standing, "|".join(f"(?:{expression})" for expression in expressions))
+        for standing, expressions in by_standing
+        if expressions
+    ]

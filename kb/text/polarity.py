@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from kb.errors import DataError
+from kb.text.expression_set import ExpressionSet
 from kb.text.sentence import OUTCOME, QUESTION_MARKS, Mark, Mention, Sentence
 from kb.types.knowledge import PolarityMark
 from kb.types.vocabulary import MarkRole, Polarity
@@ -26,7 +26,6 @@ MAX_SENTENCE = 600  # characters looked at; a longer one is no sentence of a per
 MAX_OUTCOME = 150  # the same, of a sentence that only says what came of a change
 LAST_WORDS = 14  # bytes behind a negation that stands inside of what is named
 MAX_MARKS = 64  # of one sentence
-_MEMORY = 16 << 20  # bytes RE2 may use for one role's automata
 
 
 class Sentences:
@@ -56,25 +55,16 @@ class PolarityReader:
         Raises:
             DataError: an expression is none that RE2 takes.
         """
-        import re2
-
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        options.longest_match = True
-        options.max_mem = _MEMORY
-        self._marks: list[tuple[MarkRole, Any]] = []
-        for role in MarkRole:
-            own = [mark.regex for mark in marks if mark.role is role]
-            if not own:
-                continue
-            joined = "|".join(f"(?:{expression})" for expression in own)
-            try:
-                self._marks.append((role, re2.compile(joined, options)))
-            except re2.error as error:
-                raise DataError(
-                    f"polarity.yaml: {role}: {error}", todo="use RE2 syntax, without look-around"
-                ) from error
+        by_role = [(role, [mark.regex for mark in marks if mark.role is role]) for role in MarkRole]
+        self._roles = [role for role, own in by_role if own]
+        self._expressions = ExpressionSet(
+            [
+                (f"polarity.yaml: {role}", "|".join(f"(?:{expression})" for expression in own))
+                for role, own in by_role
+                if own
+            ],
+            longest_match=True,
+        )
 
     def read(self, text: str) -> TextPolarity:
         """What is needed to judge mentions of `text`, of which `MAX_TEXT` characters count."""
@@ -101,9 +91,9 @@ class PolarityReader:
         asks = text[end : end + 1] in QUESTION_MARKS
         sentence = text[start : min(end + asks, start + MAX_SENTENCE)]
         found = [
-            Mark(start=start + match.start(), end=start + _end(match), role=role)
-            for role, expression in self._marks
-            for match in expression.finditer(sentence)
+            Mark(start=start + match.start(), end=start + _end(match), role=self._roles[number])
+            for number in self._expressions.matching(sentence)
+            for match in self._expressions[number].finditer(sentence)
             if match.end() > match.start()
         ]
         found.sort(key=lambda mark: (mark.start, -mark.end, mark.role))
