@@ -32,6 +32,8 @@ def detect_language(text: str) -> Language:
     """
     from kb.text.line_kind import read_lines  # numpy: not for a command's help
 
+    if not has_han(text):
+        return "en"
     lines = read_lines(text)
     own = [line.text for line in lines if line.kind in (LineKind.PROSE, LineKind.MARKUP)]
     for part in (own, [line.text for line in lines]):

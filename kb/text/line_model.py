@@ -2,8 +2,9 @@
 
 A linear-chain model: each kind of each line has a score, the sum of the fitted weights of the
 line's signs and of the signs of the lines before and behind it; from one line to the next each
-pair of kinds has a weight. The kinds are the best path (Viterbi). Signs and weights stand in
-``data/line_kinds.yaml`` and ``data/line_kinds.json``, fitted by `kb.train.line_kind`.
+pair of kinds has a weight, another one where a blank line parts them. The kinds are the best path
+(Viterbi). Signs and weights stand in ``data/line_kinds.yaml`` and ``data/line_kinds.json``, fitted
+by `kb.train.line_kind`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kb.errors import DataError
 from kb.settings import shipped_data
 
 SIGNS, WEIGHTS = "line_kinds.yaml", "line_kinds.json"
-FORMAT = "timeout-kb/line-kinds/1"
+FORMAT = "timeout-kb/line-kinds/2"
 LINE_CHARS = 400  # of a line that are looked at
 BEFORE, BEHIND = "<", ">"  # in front of a sign: that of the line before, of the one behind
 STAMPS = ("rank", "process", "mpi", "pod", "kernel", "container")  # prefixes nobody writes
@@ -92,13 +93,17 @@ class OwnSigns:
 
 @dataclass(frozen=True, slots=True)
 class LineSigns:
-    """A line's text without quote marks, whether it had some, and its signs by name."""
+    """A line's text without quote marks, whether it had some, and its signs by name.
+
+    `apart` says that a blank line stands before it.
+    """
 
     text: str
     quoted: bool
     blank: bool
     own: OwnSigns
     context: Sequence[str] = ()
+    apart: bool = False
 
 
 _BLANK = OwnSigns()
@@ -142,7 +147,9 @@ class LineModel:
                 maps[name[0]][name[1:]] = row
             else:
                 self._own[name] = row
-        self._steps: NDArray[np.float32] = np.asarray(weights.steps, dtype=np.float32)
+        self._steps: NDArray[np.float32] = np.asarray(
+            [weights.steps, weights.apart], dtype=np.float32
+        )
 
     def best_path(self, lines: Sequence[LineSigns]) -> list[int]:
         """The kind of each line as a number into `kinds`; blank lines have those before them."""
@@ -152,8 +159,8 @@ class LineModel:
         scores = self._scores(filled)
         best = scores[0]
         back: list[NDArray[np.intp]] = []
-        for score in scores[1:]:
-            ways = best[:, None] + self._steps
+        for line, score in zip(filled[1:], scores[1:], strict=True):
+            ways = best[:, None] + self._steps[int(line.apart)]
             back.append(ways.argmax(axis=0))
             best = ways.max(axis=0) + score
         kind = int(best.argmax())
@@ -185,13 +192,17 @@ class LineModel:
 
 
 class LineWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is fitted: a weight per sign and kind, and per pair of kinds that follow each other."""
+    """What is fitted: a weight per sign and kind, and per pair of kinds that follow each other.
+
+    `apart` has those of pairs with a blank line between them.
+    """
 
     format: str
     kinds: list[str]
     signs: list[str]
     weights: list[list[float]]
     steps: list[list[float]]
+    apart: list[list[float]]
 
 
 class SignReader:
@@ -241,6 +252,7 @@ class SignReader:
         context = _Context()
         shared: dict[str, OwnSigns] = {}  # most lines of a log differ in digits alone
         signs: list[LineSigns] = []
+        apart = False
         for line in lines:
             quote = _QUOTE.match(line)
             text = line[quote.end() :] if quote else line
@@ -248,9 +260,9 @@ class SignReader:
             key = "" if blank else text[:LINE_CHARS].translate(_DIGITS)
             own = _BLANK if blank else shared.get(key) or self._own(text)
             shared[key] = own
-            signs.append(
-                LineSigns(text, quote is not None, blank, own, context.signs(text, blank, own))
-            )
+            place = context.signs(text, blank, own)
+            signs.append(LineSigns(text, quote is not None, blank, own, place, apart))
+            apart = blank
         return signs
 
     def _own(self, text: str) -> OwnSigns:

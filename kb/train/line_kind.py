@@ -1,8 +1,10 @@
 """Fit the weights of `kb.text.line_model` to labelled lines.
 
-``python -m kb.train.line_kind LABELS...`` fits ``data/line_kinds.json`` on
-``data/line_kinds_posts.txt``, posts written for it, and on what else is named: JSON lines, one post
-each, ``{"post": id, "lines": [{"n": 1, "text": "...", "kind": "prose"}, ...]}``. A linear-chain
+``python -m kb.train.line_kind --posts ../shared/threads tests/quality/line_kinds.jsonl`` fits
+``data/line_kinds.json`` on ``data/line_kinds_posts.txt``, posts written for it, and on the labels
+named: JSON lines, one post each. Such a row has the lines themselves, ``{"post": id, "lines":
+[{"n": 1, "text": "...", "kind": "prose"}, ...]}``, or their kinds alone, as that file, whose posts
+stand in the folder of ``--posts``; rows ``held_back`` are left out. A linear-chain
 conditional random field, trained by L-BFGS in torch with an L2 penalty; the same weights for the
 same labels. ``--folds 4`` prints what named posts left out are read as, instead.
 """
@@ -13,9 +15,10 @@ import argparse
 import itertools
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -56,19 +59,54 @@ class LabelledPost:
     kinds: tuple[str, ...]
 
 
-def read_labels(path: Path) -> list[LabelledPost]:
-    """The posts of a file of labels: JSON lines, or text where ``@@ kind`` stands above lines."""
+def read_labels(path: Path, posts: Path | None = None) -> list[LabelledPost]:
+    """The posts of a file of labels: JSON lines, or text where ``@@ kind`` stands above lines.
+
+    `posts` is the folder with the texts of rows that have kinds alone.
+    """
     text = path.read_text("utf-8")
     if path.suffix == ".txt":
         return [_marked(post) for post in text.split(POST_MARK)[1:]]
-    posts = []
-    for row in filter(str.strip, text.split("\n")):
-        post = msgspec.json.decode(row)
-        lines = {item["n"]: (item["text"], item["kind"]) for item in post["lines"]}
-        numbers = range(min(lines), max(lines) + 1) if lines else range(0)
-        texts, kinds = zip(*(lines.get(number, ("", "")) for number in numbers), strict=True)
-        posts.append(LabelledPost(name=str(post["post"]), lines=texts, kinds=kinds))
-    return posts
+    rows = [msgspec.json.decode(row) for row in filter(str.strip, text.split("\n"))]
+    texts = post_texts(posts, {row["file"] for row in rows if "kinds" in row}) if posts else {}
+    return [
+        _by_runs(row, texts[row["file"], row["post"]]) if "kinds" in row else _by_lines(row)
+        for row in rows
+        if not row.get("held_back")
+    ]
+
+
+def post_texts(folder: Path, files: Iterable[str]) -> dict[tuple[str, str], str]:
+    """What people pasted, by file and id: their words, a blank line, their log."""
+    return {
+        (file, post["id"]): f"{post.get('query_text') or ''}\n\n{post.get('query_log') or ''}"
+        for file in files
+        for row in reversed((folder / file).read_bytes().splitlines())
+        for post in [msgspec.json.decode(row)]
+    }
+
+
+def kinds_of_runs(runs: str) -> list[str]:
+    """The kinds of lines that ``prose*2 output*1`` stands for."""
+    pairs = (run.split("*") for run in runs.split())
+    return [kind for kind, count in pairs for _ in range(int(count))]
+
+
+def _by_runs(row: dict[str, Any], text: str) -> LabelledPost:
+    kinds = iter(kinds_of_runs(row["kinds"]))
+    lines = tuple(text.split("\n"))
+    return LabelledPost(
+        name=row["post"],
+        lines=lines,
+        kinds=tuple(next(kinds) if line.strip() else "" for line in lines),
+    )
+
+
+def _by_lines(row: dict[str, Any]) -> LabelledPost:
+    lines = {item["n"]: (item["text"], item["kind"]) for item in row["lines"]}
+    numbers = range(min(lines), max(lines) + 1) if lines else range(0)
+    texts, kinds = zip(*(lines.get(number, ("", "")) for number in numbers), strict=True)
+    return LabelledPost(name=str(row["post"]), lines=texts, kinds=kinds)
 
 
 def _marked(post: str) -> LabelledPost:
@@ -120,29 +158,33 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
     torch.manual_seed(0)
     own = [post for post in posts if post.name.startswith(OWN)]
     posts = [*posts, *shuffled(own, SHUFFLED if own else 0)]
-    rows: list[tuple[list[list[str]], list[int]]] = []
+    rows: list[tuple[list[list[str]], list[int], list[bool]]] = []
     counts: Counter[str] = Counter()
     labelled_posts: list[LabelledPost] = []
     for post in posts:
         lines = reader.read(post.lines)
         line_signs = named_signs(lines)
         labelled = [
-            (signs, KINDS.index(kind))
+            (signs, KINDS.index(kind), line.apart)
             for line, signs, kind in zip(lines, line_signs, post.kinds, strict=True)
             if kind and not line.quoted  # nobody labelled what stands behind quote marks
         ]
         if labelled:
             labelled_posts.append(post)
-            rows.append(([each for each, _ in labelled], [kind for _, kind in labelled]))
-            counts.update(sign for signs, _ in labelled for sign in set(signs))
+            each, kinds, apart = zip(*labelled, strict=True)
+            rows.append((list(each), list(kinds), list(apart)))
+            counts.update(sign for signs in each for sign in set(signs))
     names = sorted(sign for sign, count in counts.items() if count >= MIN_COUNT)
     index = {sign: number for number, sign in enumerate(names)}
     weights = torch.zeros(len(names), len(KINDS), dtype=torch.float64, requires_grad=True)
-    steps = torch.zeros(len(KINDS), len(KINDS), dtype=torch.float64, requires_grad=True)
-    sizes = [len(kinds) for _, kinds in rows]
+    # From one line to the next, and from one to the next over a blank line.
+    steps = torch.zeros(2, len(KINDS), len(KINDS), dtype=torch.float64, requires_grad=True)
+    sizes = [len(kinds) for _, kinds, _ in rows]
     longest, total = max(sizes), sum(sizes)
     flat = [
-        [index[sign] for sign in set(signs) if sign in index] for each, _ in rows for signs in each
+        [index[sign] for sign in set(signs) if sign in index]
+        for each, _, _ in rows
+        for signs in each
     ]
     place = torch.tensor([number for number, signs in enumerate(flat) for _ in signs])
     column = torch.tensor([sign for signs in flat for sign in signs])
@@ -153,9 +195,11 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
     ).coalesce()
     gold = torch.zeros(len(rows), longest, dtype=torch.long)
     mask = torch.zeros(len(rows), longest, dtype=torch.bool)
-    for number, (_, kinds) in enumerate(rows):
-        gold[number, : len(kinds)] = torch.tensor(kinds)
-        mask[number, : len(kinds)] = True
+    apart_of = torch.zeros(len(rows), longest, dtype=torch.long)
+    for number, (_, numbers, parted) in enumerate(rows):
+        gold[number, : len(numbers)] = torch.tensor(numbers)
+        apart_of[number, : len(numbers)] = torch.tensor(parted, dtype=torch.long)
+        mask[number, : len(numbers)] = True
     shares = torch.tensor(
         [OWN_SHARE if post.name.startswith(OWN) else 1.0 for post in labelled_posts],
         dtype=torch.float64,
@@ -169,11 +213,12 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
         scores = torch.zeros(len(rows), longest, len(KINDS), dtype=torch.float64)
         scores[mask] = torch.sparse.mm(matrix, weights)
         chosen = scores.gather(2, gold[:, :, None])[:, :, 0]
-        pairs = steps[gold[:, :-1], gold[:, 1:]]
+        pairs = steps[apart_of[:, 1:], gold[:, :-1], gold[:, 1:]]
         path = (chosen * mask).sum(dim=1) + (pairs * mask[:, 1:]).sum(dim=1)
         forward = scores[:, 0]
         for line in range(1, longest):
-            following = torch.logsumexp(forward[:, :, None] + steps, dim=1) + scores[:, line]
+            ways = forward[:, :, None] + steps[apart_of[:, line]]
+            following = torch.logsumexp(ways, dim=1) + scores[:, line]
             forward = torch.where(mask[:, line, None], following, forward)
         penalty = PENALTY * (weights.square().sum() + steps.square().sum())
         value = (shares * (torch.logsumexp(forward, dim=1) - path)).sum() + penalty
@@ -186,7 +231,8 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
         kinds=KINDS,
         signs=names,
         weights=np.round(weights.detach().numpy(), DIGITS).tolist(),
-        steps=np.round(steps.detach().numpy(), DIGITS).tolist(),
+        steps=np.round(steps[0].detach().numpy(), DIGITS).tolist(),
+        apart=np.round(steps[1].detach().numpy(), DIGITS).tolist(),
     )
 
 
@@ -224,11 +270,12 @@ def main() -> None:
     """Fit, or with ``--folds`` judge the fit on posts it has not seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("labels", nargs="*", type=Path)
+    parser.add_argument("--posts", type=Path, help="folder with the texts of labels without them")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--data", type=Path, default=shipped_data())
     options = parser.parse_args()
     own = read_labels(options.data / POSTS)
-    posts = [post for path in options.labels for post in read_labels(path)]
+    posts = [post for path in options.labels for post in read_labels(path, options.posts)]
     reader = sign_reader(options.data)
     if not options.folds:
         weights = fit([*own, *posts], reader)

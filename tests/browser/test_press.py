@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.test_lookup import LOG
-from tests.browser.visits import Visit
+from tests.browser.visits import QUIET_MS, Visit
 
 pytestmark = pytest.mark.browser
 
@@ -27,6 +27,11 @@ OPENED_AND_REACHED = """([summary, inside]) => {
   summary.click();
   inside.scrollIntoView();
   return summary.closest('details').scrollTop;
+}"""
+RESTS = """([one, quiet]) => {
+  const now = one.getBoundingClientRect().y + document.querySelector(".stMain").scrollTop;
+  if (window.tkPlace?.now !== now) window.tkPlace = {now, since: performance.now()};
+  return performance.now() - window.tkPlace.since >= quiet;
 }"""
 PLACE = "one => one.getBoundingClientRect().y + document.querySelector('.stMain').scrollTop"
 
@@ -108,6 +113,8 @@ def hold(here: Visit, *parts: str) -> list[Any]:
 def moved_by(here: Visit, held: list[Any], button: Any, late: Any) -> float:
     """Pixels a button moves when what the browser waits for comes at last."""
     here.page.evaluate("document.fonts.ready.then(() => true)")
+    # On a busy machine what stands above grows for a while.
+    here.page.wait_for_function(RESTS, arg=[button.element_handle(), QUIET_MS])
     before = button.evaluate(PLACE)
     assert held
     for request in held:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kb.text.line_kind import read_lines
+from kb.train.line_kind import kinds_of_runs, post_texts
 from kb.types.vocabulary import LineKind
 
 LABELS = Path(__file__).with_name("line_kinds.jsonl")
@@ -22,20 +23,14 @@ ENOUGH = 50
 
 def test_lines_of_posts_held_back(shared_dir: Path) -> None:
     """The share of lines read as labelled, all together and of each kind, stays above its floor."""
-    texts = {}
-    for file in ("threads.jsonl", "judged.jsonl"):
-        for row in (shared_dir / "threads" / file).read_bytes().splitlines():
-            post = msgspec.json.decode(row)
-            text = f"{post.get('query_text') or ''}\n\n{post.get('query_log') or ''}"
-            texts.setdefault((file, post["id"]), text)
+    texts = post_texts(shared_dir / "threads", ("threads.jsonl", "judged.jsonl"))
     lines: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for row in LABELS.read_bytes().splitlines():
         label = msgspec.json.decode(row)
         if not label["held_back"]:
             continue
-        runs = (run.split("*") for run in label["kinds"].split())
-        kinds = [kind for kind, count in runs for _ in range(int(count))]
+        kinds = kinds_of_runs(label["kinds"])
         read = read_lines(texts[label["file"], label["post"]])
         assert len(read) == len(kinds), label["post"]
         for line, kind in zip(read, kinds, strict=True):

@@ -22,7 +22,11 @@ from kb.text.line_model import (
 )
 
 
-def model(signs: dict[str, list[float]], steps: list[list[float]] | None = None) -> LineModel:
+def model(
+    signs: dict[str, list[float]],
+    steps: list[list[float]] | None = None,
+    apart: list[list[float]] | None = None,
+) -> LineModel:
     """A model of two kinds, words and numbers, with these weights a sign."""
     reader = SignReader({"rank": r"\[r\d\] "}, {"letter": "^[a-z]", "digit": r"^\d|;$"})
     weights = LineWeights(
@@ -31,6 +35,7 @@ def model(signs: dict[str, list[float]], steps: list[list[float]] | None = None)
         signs=list(signs),
         weights=list(signs.values()),
         steps=steps or [[0.0, 0.0], [0.0, 0.0]],
+        apart=apart or [[0.0, 0.0], [0.0, 0.0]],
     )
     return LineModel(reader, weights)
 
@@ -54,6 +59,15 @@ def test_neighbours_decide_what_a_line_leaves_open() -> None:
     assert before.best_path(before.reader.read(["abc", "?", "?"])) == [0, 0, 1]
     behind = model({"letter": [2.0, 0.0], "bias=1": [0.0, 0.1], ">letter": [0.5, 0.0]})
     assert behind.best_path(behind.reader.read(["?", "?", "abc"])) == [1, 0, 0]
+
+
+def test_a_blank_line_parts() -> None:
+    """Lines with a blank one between them have steps of their own; two blank ones are one."""
+    signs = {"letter": [2.0, 0.0], "bias=1": [0.0, 0.1]}
+    toy = model(signs, [[1.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]])
+    assert toy.best_path(toy.reader.read(["abc", "?"])) == [0, 0]
+    assert toy.best_path(toy.reader.read(["abc", "", "", "?"])) == [0, 0, 0, 1]
+    assert toy.best_path(toy.reader.read(["", "?", "abc"])) == [0, 0, 0]
 
 
 def signs_of(*lines: str) -> list[LineSigns]:
@@ -124,7 +138,7 @@ def test_names_of_signs_tell_the_line_they_are_of() -> None:
         (b"", "line_kinds.json"),
         (
             msgspec.json.encode(
-                LineWeights(format="x/9", kinds=[], signs=[], weights=[], steps=[])
+                LineWeights(format="x/9", kinds=[], signs=[], weights=[], steps=[], apart=[])
             ),
             "x/9",
         ),
