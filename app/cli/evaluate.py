@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
-WHAT = ("knowledge", "retrieval", "diagnosis", "statements")
+WHAT = ("knowledge", "retrieval", "diagnosis", "statements", "first-sight")
 NEED_THREADS = ("diagnosis",)
+READ_FILES = ("statements", "first-sight")
 REPORTED = ("diagnosis", "retrieval")
 Figures = dict[str, dict[str, str]]
 Tables = dict[str, dict[str, dict[str, str]]]
@@ -33,7 +34,7 @@ Tables = dict[str, dict[str, dict[str, str]]]
 
 @click.command("evaluate")
 @click.argument("what", type=click.Choice(WHAT), required=False)
-@click.argument("sentences", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--threads",
     type=click.Path(path_type=Path),
@@ -58,47 +59,53 @@ Tables = dict[str, dict[str, dict[str, str]]]
     help="With `--report`, folder of *.log in which nothing timed out: false alarms are counted.",
 )
 @click.option("--show", is_flag=True, help="With `statements`, list the sentences read wrongly.")
+@click.option(
+    "--record",
+    metavar="NAME",
+    help="With `first-sight`, write the figures to data/golden/first_sight.jsonl under this name.",
+)
 @format_option("text", "json")
 @click.pass_context
 def command(
     context: click.Context,
     what: str | None,
-    sentences: Path | None,
+    file: Path | None,
     threads: Path | None,
     minilm: bool,
     report: Path | None,
     negatives: Path | None,
     show: bool,
+    record: str | None,
     form: str,
 ) -> None:
-    """Measure WHAT: knowledge, retrieval, diagnosis or statements; without WHAT all of them.
+    """Measure WHAT: all but first-sight where it is not given.
 
     Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
     diagnosed by weights that never saw its project and without its own case. Statements are read
-    in labelled SENTENCES, one JSON object a line: those of data/golden where no file is named.
+    in labelled sentences of FILE, one JSON object a line: those of data/golden where none is named.
+    First-sight asks a FILE of fresh threads, one JSON object a line with url, date, lang, cause,
+    text and log; each batch once, before anything is learned from it.
     """
     state = context.find_object(State) or State()
-    chosen = [what] if what else [name for name in WHAT if threads or name not in NEED_THREADS]
-    if what in NEED_THREADS and threads is None:
-        raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
-    if report is not None and not set(REPORTED) & set(chosen):
-        raise click.UsageError(f"--report is of {' and '.join(REPORTED)}, not of {what}")
-    if sentences is not None and what != "statements":
-        raise click.UsageError(f"only statements are measured on sentences, not {what}")
+    given = {"first-sight": file, **dict.fromkeys(NEED_THREADS, threads)}
+    chosen = [what] if what else [name for name in WHAT if given.get(name, name)]
+    _check_usage(what, chosen, threads=threads, file=file, report=report, record=record)
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
         for name in chosen:
-            if name == "knowledge":
-                figures[name] = _knowledge(service)
-            elif name == "retrieval":
-                compare = minilm and what == name
+            if name == "retrieval":
                 figures |= _retrieval(
-                    service, state.settings, threads, minilm=compare, report=report
+                    service, state.settings, threads, minilm=minilm and what == name, report=report
                 )
-            elif name == "statements":
-                figures[name] = _statements(service, sentences, show=show)
-            elif threads is not None:
+            elif name == "diagnosis" and threads is not None:
                 figures[name] = _diagnosis(state, threads, report, negatives)
+            elif name == "first-sight" and file is not None:
+                figures[name] = _first_sight(service, file, record)
+            else:
+                statements = name == "statements"
+                figures[name] = (
+                    _statements(service, file, show=show) if statements else _knowledge(service)
+                )
     if form == "json":
         write_json(figures)
         return
@@ -110,6 +117,28 @@ def command(
         for group, values in groups.items()
     ]
     click.echo(paragraphs(blocks), nl=False, color=state.colour)
+
+
+def _check_usage(
+    what: str | None,
+    chosen: Sequence[str],
+    *,
+    threads: Path | None,
+    file: Path | None,
+    report: Path | None,
+    record: str | None,
+) -> None:
+    """Refuse options and files that what is measured has no use for, or lacks."""
+    if what in NEED_THREADS and threads is None:
+        raise click.UsageError(f"{what} is measured on labelled threads: add --threads FILE")
+    if report is not None and not set(REPORTED) & set(chosen):
+        raise click.UsageError(f"--report is of {' and '.join(REPORTED)}, not of {what}")
+    if file is not None and what not in READ_FILES:
+        raise click.UsageError(f"only {' and '.join(READ_FILES)} read a file, not {what}")
+    if what == "first-sight" and file is None:
+        raise click.UsageError("first-sight asks a file of fresh threads: name it")
+    if record is not None and what != "first-sight":
+        raise click.UsageError(f"--record is of first-sight, not of {what}")
 
 
 def _lines(values: Mapping[str, str | dict[str, str]]) -> list[str]:
@@ -140,6 +169,31 @@ def _statements(service: Service, sentences: Path | None, *, show: bool) -> Figu
     path = sentences or service.settings.data / "golden" / SENTENCES
     judged = judge_sentences(service.engine.statements, load_sentences(path))
     return statement_figures(judged) | ({"read wrongly": misses(judged)} if show else {})
+
+
+def _first_sight(service: Service, path: Path, name: str | None) -> Figures:
+    """A batch of fresh threads, asked once; with `name` it goes on record."""
+    from kb.evaluation.first_sight import (
+        FIRST_SIGHT_TITLES,
+        append_record,
+        ask,
+        load_batch,
+        record_of,
+    )
+
+    today = dt.datetime.now(dt.UTC).date()
+    asked = ask(service, load_batch(path))
+    record = record_of(
+        asked, batch=name or path.stem, date=today, version=service.knowledge.digest[:12]
+    )
+    if name:
+        append_record(service.settings.data / "golden", record)
+    figures = {
+        FIRST_SIGHT_TITLES[key]: f"{mean:.3f} ({low:.2f}-{high:.2f})"
+        for key, (mean, low, high) in record.figures.items()
+    }
+    sizes = {"threads": f"{record.posts}, {record.zh} in Chinese, {record.recent} of two years"}
+    return {f"first sight: {record.batch}": sizes | figures}
 
 
 def _knowledge(service: Service) -> Figures:
