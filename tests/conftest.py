@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from kb.settings import Settings, shipped_data
+
+# A busy machine is slow; nothing here is a timed test.
+hypothesis_settings.register_profile("untimed", deadline=None)
+hypothesis_settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parent.parent
 
