@@ -11,8 +11,10 @@ from pathlib import Path
 import msgspec
 
 from kb.diagnose.evidence_model import load_weights
+from kb.diagnose.reader import FOLDER as READER
+from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
-from kb.embed import load_embedder
+from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
 from kb.errors import StoreError
 from kb.files.atomic import write_file
@@ -92,7 +94,15 @@ def _assemble(
             store=store,
             searcher=searcher,
             catch_up=index.catch_up,
-            engine=Engine(knowledge, load_weights(settings.data / "weights.json")),
+            engine=Engine(
+                knowledge,
+                load_weights(settings.data / "weights.json"),
+                Reader(
+                    load_model(settings.data / READER),
+                    embedded_model(settings.data),
+                    tokenizer,
+                ),
+            ),
             make_reader=partial(
                 LogReader,
                 EventVocabulary.of(knowledge),

@@ -151,6 +151,10 @@ def discounted(signals: Sequence[Signal], cause: str) -> list[float]:
     """The expert's weights for `cause`, repeats of one direction discounted, strongest first."""
     raw = [signal.weights.get(cause, 0.0) for signal in signals]
     result = list(raw)
+    raw = [
+        0.0 if signal.kind == "reader" else weight  # parts of one sum: they repeat nothing
+        for signal, weight in zip(signals, raw, strict=True)
+    ]
     for sign in (1, -1):
         same = [number for number, weight in enumerate(raw) if weight * sign > 0]
         same.sort(key=lambda number: (-abs(raw[number]), signals[number].name))

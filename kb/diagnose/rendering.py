@@ -202,6 +202,8 @@ def _quote(signal: Signal, made: _Rendering) -> str:
 
 
 def _reason(signal: Signal, words: Words) -> str:
+    if signal.kind == "reader":
+        return words("evidence.reader" if signal.quote else "evidence.reader_rest")
     if signal.means is None:
         return words("evidence.same_project", case=signal.source)
     means = signal.means.get(words.language)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, rank_causes
+from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
     COUNTER,
@@ -82,9 +83,13 @@ class Verdict:
 class Engine:
     """Weighs a reading; made once from the knowledge and the fitted weights."""
 
-    def __init__(self, knowledge: Knowledge, weights: Weights) -> None:
+    def __init__(
+        self, knowledge: Knowledge, weights: Weights, reader: Reader | None = None
+    ) -> None:
+        """Judge by `knowledge` and `weights`; without `reader` nothing learned is read."""
         self._knowledge = knowledge
         self._weights = weights
+        self._reader = reader
         gate = frozenset().union(*REPORT_EVENTS)
         self._gate = CueReader([cue for cue in knowledge.cues if cue.event in gate])
         self._cues = CueReader([cue for cue in knowledge.cues if cue.event not in gate])
@@ -110,7 +115,22 @@ class Engine:
             *harm_signals(find_harms(reading, self._knowledge.advice, torch=torch or None)),
             *cue_signals(hits, reading.word_places),
             *statement_signals(statements, hits, reading.word_places),
+            *self._read_description(reading),
         )
+
+    def _read_description(self, reading: LogReading) -> list[Signal]:
+        if self._reader is None:
+            return []
+        return reader_signals(
+            self._reader.read(self.description(reading.words)), reading.word_places
+        )
+
+    def description(self, words: str) -> str:
+        """The words, with blanks in place of sentences that only rule something out."""
+        for left, right in self._ruling_out(words):
+            blank = re.sub(r"[^\n]", " ", words[left:right])
+            words = f"{words[:left]}{blank}{words[right:]}"
+        return words
 
     def _statements_in(self, words: str) -> tuple[TextPolarity, tuple[TopicStatement, ...]]:
         remarks = self._polarity.read(words)
@@ -131,6 +151,12 @@ class Engine:
 
     def _troubles(self, words: str) -> str:
         """The words without sentences that speak of topics and of no trouble with any."""
+        for left, right in reversed(self._ruling_out(words)):
+            words = f"{words[:left]}{words[right:]}"
+        return words.strip()
+
+    def _ruling_out(self, words: str) -> list[tuple[int, int]]:
+        """Where sentences stand that speak of topics and of no trouble with any."""
         told = self._read_words(words)[1]
         sentences = {item.left: item.right for item in told}
         trouble = {
@@ -138,9 +164,7 @@ class Engine:
             for item in told
             if item.polarity not in NO_TROUBLE or item.standing is Standing.GENERIC
         }
-        for left in sorted(sentences.keys() - trouble, reverse=True):
-            words = f"{words[:left]}{words[sentences[left] :]}"
-        return words.strip()
+        return [(left, sentences[left]) for left in sorted(sentences.keys() - trouble)]
 
     def judge(
         self,

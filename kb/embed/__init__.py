@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
+
 from kb.embed.base import Embedder
 from kb.settings import Settings
 
-__all__ = ["Embedder", "load_embedder"]
+__all__ = ["Embedder", "embedded_model", "load_embedder"]
 
 
 def load_embedder(settings: Settings) -> Embedder:
@@ -26,6 +29,16 @@ def load_embedder(settings: Settings) -> Embedder:
             batch_size=settings.model_batch_size,
             device=settings.model_device,
         )
+    return embedded_model(settings.data)
+
+
+@lru_cache(maxsize=4)
+def embedded_model(data: Path) -> Embedder:
+    """The embedded model of ``<data>/model``, read once.
+
+    Raises:
+        DataError: it is missing, damaged or of another format.
+    """
     from kb.embed.static import StaticEmbedder
 
-    return StaticEmbedder.load(settings.data / "model")
+    return StaticEmbedder.load(data / "model")

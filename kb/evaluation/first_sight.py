@@ -18,12 +18,12 @@ import msgspec
 from kb.errors import InputError
 from kb.evaluation.figures import TITLES, Prediction, quality
 from kb.evaluation.intervals import share
+from kb.evaluation.published import RECORD, BatchRecord, load_records
 from kb.service import Service
 from kb.train.samples import addresses, thread_address
 from kb.train.threads import LabelledThread
 from kb.types.vocabulary import UNKNOWN, DiagnosisStatus
 
-RECORD = "first_sight.jsonl"  # of data/golden
 SURE = 0.8  # stated probability from which on an answer should rarely be wrong
 CURRENT = dt.timedelta(days=730)
 DIGITS = 3
@@ -40,24 +40,6 @@ class BatchPost(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     log: str = ""
     framework: str = ""
-
-
-class BatchRecord(msgspec.Struct, frozen=True):
-    """A line of data/golden/first_sight.jsonl: one batch, asked once.
-
-    `version` is the digest of data/, `digest` that of the addresses, so that a batch is not asked
-    again under another name. `figures` are means and 95 % intervals by name, as
-    `FIRST_SIGHT_TITLES` tells them.
-    """
-
-    batch: str
-    date: str
-    version: str
-    digest: str
-    posts: int
-    zh: int
-    recent: int
-    figures: dict[str, tuple[float, float, float]]
 
 
 FIRST_SIGHT_TITLES = {
@@ -159,20 +141,6 @@ def record_of(
             if item.mean is not None and item.low is not None and item.high is not None
         },
     )
-
-
-def load_records(folder: Path) -> tuple[BatchRecord, ...]:
-    """All batches on record in `folder` (``data/golden``), oldest first.
-
-    Raises:
-        InputError: a line breaks the schema.
-    """
-    path = folder / RECORD
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    try:
-        return tuple(msgspec.json.decode(line, type=BatchRecord) for line in lines)
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}: {error}", todo="correct the line") from error
 
 
 def append_record(folder: Path, record: BatchRecord) -> None:

@@ -18,13 +18,17 @@ from kb.evaluation.intervals import share
 from kb.evaluation.published import Interval
 from kb.evaluation.stages import Stages, pastes, time_stages
 from kb.service import Service
+from kb.train.reports import FOLDER as REPORTS
+from kb.train.reports import load_reports
 from kb.train.samples import (
     Relations,
     addresses,
     case_sample,
     case_samples,
     causes_of,
+    described_reports,
     judge,
+    read_held_out,
     relate,
     thread_address,
     thread_sample,
@@ -101,7 +105,8 @@ VARIANTS = (
     Variant("+ ranks and facts", ("log", "rank"), False, _LOGS),
     Variant("+ description", ("log", "rank", "text"), False, _WORDS),
     Variant("+ votes of similar cases", ("log", "rank", "text"), True, _ALL),
-    Variant("all (+ same project)", ("log", "rank", "text", "case"), True, _ALL),
+    Variant("+ same project", ("log", "rank", "text", "case"), True, _ALL),
+    Variant("all (+ learned reader)", ("log", "rank", "text", "case", "reader"), True, _ALL),
 )
 
 
@@ -154,10 +159,19 @@ def measurable(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 def held_out(service: Service, threads: Sequence[LabelledThread]) -> dict[str, Interval]:
     """Figures of the measurable threads, each judged by weights and cases that never saw it."""
-    relations = relate(threads, service)
-    samples = thread_samples(threads, service, relations)
-    fitted = CrossFit(samples, causes_of(service), case_samples(service, relations))
+    samples, more = held_out_samples(threads, service, relate(threads, service))
+    fitted = CrossFit(samples, causes_of(service), more)
     return quality(measurable(predict(threads, samples, fitted)))
+
+
+def held_out_samples(
+    threads: Sequence[LabelledThread], service: Service, relations: Relations
+) -> tuple[list[Sample], list[Sample]]:
+    """Threads and cases as samples, the learned reader's part by models that never saw them."""
+    parts = thread_samples(threads, service, relations), case_samples(service, relations)
+    reports = described_reports(service, relations, load_reports(service.settings.data / REPORTS))
+    samples, more = read_held_out(parts, service, reports)
+    return samples, more
 
 
 def measure(
@@ -174,8 +188,7 @@ def measure(
         InputError: the folder holds no logs.
     """
     relations = relate(threads, service)
-    samples = thread_samples(threads, service, relations)
-    more = case_samples(service, relations)
+    samples, more = held_out_samples(threads, service, relations)
     causes = causes_of(service)
     fitted = CrossFit(samples, causes, more)
     predictions = tuple(predict(threads, samples, fitted))

@@ -13,6 +13,7 @@ from kb.files.atomic import write_file
 
 PUBLISHED = "figures.json"
 PUBLISHED_FORMAT = 1
+RECORD = "first_sight.jsonl"  # of data/golden
 DIGITS = 4  # more would change with every platform
 REPAIR = "write it anew with: timeout-kb evaluate --threads FILE --report data/golden"
 
@@ -183,3 +184,38 @@ def _rounded(value: object) -> dict[str, Any]:
 
     rounded: dict[str, Any] = cut(msgspec.json.decode(msgspec.json.encode(value)))
     return rounded
+
+
+# --- first sight ---------------------------------------------------------------------------------
+
+
+class BatchRecord(msgspec.Struct, frozen=True):
+    """A line of data/golden/first_sight.jsonl: one batch, asked once.
+
+    `version` is the digest of data/, `digest` that of the addresses, so that a batch is not asked
+    again under another name. `figures` are means and 95 % intervals by name, as
+    `FIRST_SIGHT_TITLES` tells them.
+    """
+
+    batch: str
+    date: str
+    version: str
+    digest: str
+    posts: int
+    zh: int
+    recent: int
+    figures: dict[str, tuple[float, float, float]]
+
+
+def load_records(folder: Path) -> tuple[BatchRecord, ...]:
+    """All batches on record in `folder` (``data/golden``), oldest first.
+
+    Raises:
+        DataError: a line breaks the schema.
+    """
+    path = folder / RECORD
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    try:
+        return tuple(msgspec.json.decode(line, type=BatchRecord) for line in lines)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path}: {error}", todo="correct the line") from error

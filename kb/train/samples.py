@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import Verdict
+from kb.embed import embedded_model
 from kb.service import Service
+from kb.text.tokenizer import Tokenizer
+from kb.train.reader import ReaderFit, ReaderSample
+from kb.train.reports import FOLDER, Report, load_neutral
 from kb.train.threads import LabelledThread, linked, near_duplicates
 from kb.train.weights import Sample
 from kb.types.entries import Entry
 from kb.types.vocabulary import UNKNOWN
 
+JUDGED_WEIGHT = 0.7  # of a thread whose cause is an expert's opinion
+RETOLD_WEIGHT, WRITTEN_WEIGHT = 0.33, 0.47  # of reports in our own words
+READER_FACTOR = 1.5  # on all weights, for the learned reader
+REPOSITORY = re.compile(r"https?://github\.com/([^/]+/[^/]+)/")
 CASE_WEIGHT = 0.3  # of a case's symptoms beside a thread: two languages, and written knowingly
 
 
@@ -79,25 +92,47 @@ def judge(text: str, service: Service, exclude: Sequence[str] = ()) -> Verdict:
 
 
 def thread_sample(thread: LabelledThread, verdict: Verdict, relations: Relations) -> Sample:
-    """A thread as a sample to learn from or to be judged."""
+    """A thread as a sample to learn from or to be judged, without what the shipped reader says."""
     return Sample(
-        signals=verdict.signals,
+        signals=without_reader(verdict.signals),
         votes=verdict.votes,
         cause=thread.cause,
         also=thread.also,
         group=relations.group(thread.repo),
+        weight=JUDGED_WEIGHT if thread.p else 1.0,
+        words=verdict.reading.words,
+        p=thread.p,
     )
 
 
 def case_sample(case: Entry, verdict: Verdict, relations: Relations) -> Sample:
-    """The symptoms of a case as a sample."""
+    """The symptoms of a case as a sample, without what the shipped reader says."""
     return Sample(
-        signals=verdict.signals,
+        signals=without_reader(verdict.signals),
         votes=verdict.votes,
         cause=case.causes[0].id,
         also=tuple(claim.id for claim in case.causes[1:]),
         group=relations.group(case.project),
         weight=CASE_WEIGHT,
+        words=verdict.reading.words,
+    )
+
+
+def report_sample(
+    report: Report, words: str, relations: Relations, verdict: Verdict | None = None
+) -> Sample:
+    """A shipped report as a sample, in the group of the project or mechanism it tells of."""
+    repository = REPOSITORY.match(report.url)
+    project = repository[1] if repository else report.url
+    return Sample(
+        signals=without_reader(verdict.signals) if verdict else (),
+        votes=verdict.votes if verdict else {},
+        cause=report.cause,
+        also=report.also,
+        group=relations.group(project) if project else report.of or report.id,
+        weight=RETOLD_WEIGHT if project else WRITTEN_WEIGHT,
+        words=words,
+        p=report.p,
     )
 
 
@@ -120,6 +155,86 @@ def case_samples(service: Service, relations: Relations) -> list[Sample]:
         for section in case.sections
         if section.role == "symptoms"
     ]
+
+
+def described_reports(
+    service: Service, relations: Relations, reports: Sequence[Report]
+) -> list[Sample]:
+    """The words of each report as a sample for the learned reader, without signals."""
+    return [
+        report_sample(report, service.read_text(report.paste).words, relations)
+        for report in reports
+    ]
+
+
+def judged_reports(
+    service: Service, relations: Relations, reports: Sequence[Report]
+) -> list[Sample]:
+    """A sample of each report; cases that stand on the thread it is retold from do not vote."""
+    own: dict[str, list[str]] = defaultdict(list)
+    for case in service.knowledge.cases:
+        for address in addresses(case):
+            own[address].append(case.id)
+    verdicts = [
+        judge(report.paste, service, own[thread_address(report.url)] if report.url else ())
+        for report in reports
+    ]
+    return [
+        report_sample(report, verdict.reading.words, relations, verdict)
+        for report, verdict in zip(reports, verdicts, strict=True)
+    ]
+
+
+def fit_reader(samples: Sequence[Sample], service: Service) -> ReaderFit:
+    """The learned reader's fit on the descriptions of `samples`."""
+    return ReaderFit(
+        [
+            ReaderSample(
+                words=service.engine.description(sample.words),
+                target=sample.target,
+                group=sample.group,
+                weight=READER_FACTOR * sample.weight,
+            )
+            for sample in samples
+        ],
+        causes_of(service),
+        embedded_model(service.settings.data),
+        Tokenizer(service.settings.data / "lexicon"),
+        load_neutral(service.settings.data / FOLDER),
+    )
+
+
+def read_held_out(
+    parts: Sequence[Sequence[Sample]], service: Service, others: Sequence[Sample] = ()
+) -> list[list[Sample]]:
+    """`parts` as the reader reads them that saw nothing of their groups, and `others` besides."""
+    samples = [sample for part in parts for sample in part]
+    causes = causes_of(service)
+    shares = iter(fit_reader([*samples, *others], service).held_out())
+    return [
+        [
+            replace(sample, signals=(*sample.signals, _read(causes, share)))
+            for sample, share in zip(part, shares, strict=False)
+        ]
+        for part in parts
+    ]
+
+
+def without_reader(signals: Sequence[Signal]) -> tuple[Signal, ...]:
+    """The signals but for what the shipped reader says: it has learned from what is measured."""
+    return tuple(signal for signal in signals if signal.kind != "reader")
+
+
+def _read(causes: Sequence[str], share: NDArray[np.float64]) -> Signal:
+    return Signal(
+        name="reader:held-out",
+        kind="reader",
+        quote="",
+        line=0,
+        weights=dict(zip(causes, map(float, share), strict=True)),
+        reason_id="reader",
+        source="reader",
+    )
 
 
 def causes_of(service: Service) -> list[str]:

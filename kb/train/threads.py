@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -36,6 +36,7 @@ class LabelledThread:
         text: what the user posted: title, words, log.
         measurable: the post says enough and does not tell the cause.
         answer: what the thread ended with: root cause and fix.
+        p: an expert's probabilities on reading the post alone, where the thread confirms nothing.
     """
 
     id: str
@@ -48,6 +49,7 @@ class LabelledThread:
     also: tuple[str, ...]
     measurable: bool
     answer: str = ""
+    p: Mapping[str, float] = field(default_factory=dict)
 
 
 class _ThreadLine(msgspec.Struct):
@@ -63,6 +65,7 @@ class _ThreadLine(msgspec.Struct):
     text_leaks_cause: bool | None = False
     root_cause: str = ""
     fix: str = ""
+    p: dict[str, float] = {}
 
 
 def load_threads(path: Path) -> tuple[LabelledThread, ...]:
@@ -102,6 +105,7 @@ def _thread(line: _ThreadLine) -> LabelledThread:
         also=tuple(line.also),
         measurable=len(words) + len(log) >= MIN_QUERY_CHARS and not line.text_leaks_cause,
         answer=f"{line.root_cause} {line.fix}",
+        p=line.p,
     )
 
 

@@ -15,6 +15,7 @@ from app.web.context import interface_words, service, show_error
 from kb.diagnose.wording import percent
 from kb.errors import DataError
 from kb.evaluation.published import (
+    BatchRecord,
     CauseFigures,
     ConfidenceBin,
     DiagnosisFigures,
@@ -22,6 +23,7 @@ from kb.evaluation.published import (
     PublishedFigures,
     RetrievalFigures,
     load_published,
+    load_records,
 )
 from kb.knowledge.labels import Words
 from kb.types.entries import Entry
@@ -39,6 +41,14 @@ HEADLINES = (
     ("known_recall_at_5", "page.known_five"),
     ("parity", "page.twins_agree"),
     ("false_alarms", "page.false_alarms"),
+)
+BATCHES = 3
+AT_SIGHT = (
+    ("top1", "page.first_right"),
+    ("top1_also", "page.first_as_good"),
+    ("top3", "page.three_right"),
+    ("calibration_error", "page.calibration_gap"),
+    ("sure_right", "page.sure_right"),
 )
 SETTINGS = {
     "same language": "page.same_language",
@@ -65,6 +75,7 @@ def page() -> None:
     words = interface_words()
     markup.show(markup.heading(words("page.quality"), level=1))
     published = _published()
+    _first_sight(words)
     if published.diagnosis is not None:
         _diagnosis(published.diagnosis, words)
     if published.retrieval is not None:
@@ -82,6 +93,35 @@ def _published() -> PublishedFigures:
     except DataError as error:
         show_error(error)
         return PublishedFigures()
+
+
+def _first_sight(words: Words) -> None:
+    """The last batches of fresh threads: the only figures nothing was made from."""
+    try:
+        batches = load_records(service().settings.data / "golden")[-BATCHES:]
+    except DataError as error:
+        show_error(error)
+        return
+    if not batches:
+        return
+    _section(words("page.first_sight"), words("page.what_first_sight"))
+    names = [words("page.batch"), words("page.threads"), *(words(label) for _, label in AT_SIGHT)]
+    rows = [
+        [
+            f"{batch.batch} ({batch.date})",
+            str(batch.posts),
+            *(_figure(batch, name) for name, _ in AT_SIGHT),
+        ]
+        for batch in reversed(batches)
+    ]
+    markup.show(markup.table([names, *rows]))
+
+
+def _figure(batch: BatchRecord, name: str) -> str:
+    if name not in batch.figures:
+        return "-"
+    mean, low, high = batch.figures[name]
+    return share(Interval(mean=mean, low=low, high=high, n=batch.posts))
 
 
 def _section(title: str, text: str) -> None:

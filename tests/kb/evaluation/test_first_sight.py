@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import InputError
+from kb.errors import DataError, InputError
 from kb.evaluation.figures import Prediction
 from kb.evaluation.first_sight import (
-    RECORD,
     AskedPost,
     BatchPost,
     append_record,
     ask,
     load_batch,
-    load_records,
     record_of,
 )
+from kb.evaluation.published import RECORD, load_records
 from kb.service import Service
 from kb.train.threads import LabelledThread
 
@@ -127,5 +126,21 @@ def test_a_batch_is_read(tmp_path: Path) -> None:
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     """So is a record that breaks its schema."""
     (tmp_path / RECORD).write_text("{}\n")
-    with pytest.raises(InputError, match=RECORD):
+    with pytest.raises(DataError, match=RECORD):
         load_records(tmp_path)
+
+
+def test_the_readme_leads_with_the_last_batches(root: Path, data_dir: Path) -> None:
+    """Its table says what the record says."""
+    rows = {
+        line.split("|")[1].strip().split(" (")[0]: line
+        for line in (root / "README.md").read_text("utf-8").splitlines()
+        if line.startswith("| 20")
+    }
+    last = load_records(data_dir / "golden")[-3:]
+    assert set(rows) == {record.batch for record in last}
+    for record in last:
+        cells = [cell.strip() for cell in rows[record.batch].split("|")]
+        names = ("top1", "top1_also", "top3")
+        means = [f"{record.figures[name][0]:.2f}".lstrip("0") for name in names]
+        assert cells[2:6] == [str(record.posts), *means]

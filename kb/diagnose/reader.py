@@ -1,0 +1,232 @@
+"""The learned reader: what descriptions like this one were, by its words and by their meaning.
+
+A multinomial linear model over the words of a description and over the embedding of its sentences,
+fitted on thousands of reports (`kb.train.reader`). Linear, so each sentence has a share in every
+cause, and the shares add up to the whole: what moved a cause can be quoted. What any sentence says
+by chance is taken off its share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.diagnose.signals import Signal
+from kb.embed import Embedder
+from kb.errors import DataError
+from kb.text.polarity import Sentences
+from kb.text.tokenizer import Tokenizer
+
+FORMAT = "timeout-kb/reader/1"
+FOLDER = "reader"  # of data/
+MANIFEST, TOKENS, ROWS, IDF = "manifest.json", "tokens.txt", "rows.npy", "idf.npy"
+MEANING = 2.0  # length of the embedding beside the words', which is 1
+MAX_SENTENCES = 120
+FLOOR = 0.35  # nats that any sentence has by chance; a greeting has .31 in the median, others .63
+QUOTED = 3  # sentences that are signals of their own; the others are one together
+MAX_QUOTE = 160
+REPAIR = "run python -m kb.train.fit, or reinstall the package"
+Floats = NDArray[np.float32]
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    causes: list[str]
+    fitted_on: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderModel:
+    """What is fitted.
+
+    Attributes:
+        causes: ids, in the order of the columns of `rows`.
+        tokens: the words it knows, in the order of the rows.
+        idf: weight of each word, shape (tokens,).
+        rows: nats per cause, shape (tokens + dimension of the embedding, causes).
+    """
+
+    causes: tuple[str, ...]
+    tokens: tuple[str, ...]
+    idf: Floats
+    rows: Floats
+    fitted_on: str = ""
+
+    @classmethod
+    def empty(cls, causes: Sequence[str], dimension: int) -> ReaderModel:
+        """A model that knows nothing and says nothing."""
+        rows = np.zeros((dimension, len(causes)), dtype=np.float32)
+        return cls(causes=tuple(causes), tokens=(), idf=np.zeros(0, dtype=np.float32), rows=rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceShare:
+    """A sentence, its line from 1, and what it adds to each cause, in nats around their mean."""
+
+    text: str
+    line: int
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A description as the model sees it.
+
+    Attributes:
+        places: text and line of every sentence.
+        tokens: the words of each sentence that stand in none before it.
+        meaning: embedding of each sentence, shape (sentences, dimension); their sum has length 1.
+    """
+
+    places: tuple[tuple[str, int], ...]
+    tokens: tuple[tuple[str, ...], ...]
+    meaning: Floats
+
+
+def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Description:
+    """Cut a person's words into sentences, tokens and vectors."""
+    sentences = Sentences(words)
+    places: list[tuple[str, int]] = []
+    tokens: list[tuple[str, ...]] = []
+    known: set[str] = set()
+    for number in range(min(len(sentences), MAX_SENTENCES)):
+        start, end = sentences.span(number)
+        text = words[start:end].strip()
+        if not text:
+            continue
+        new = [token for token in dict.fromkeys(tokenizer.tokens(text)) if token not in known]
+        known.update(new)
+        places.append((text, words.count("\n", 0, start) + 1))
+        tokens.append(tuple(new))
+    vectors = embedder.encode_passages([text for text, _ in places])
+    lengths = np.sqrt([[len(text)] for text, _ in places]).reshape(-1, 1).astype(np.float32)
+    meaning = vectors * lengths
+    norm = float(np.linalg.norm(meaning.sum(axis=0))) if places else 0.0
+    return Description(
+        places=tuple(places),
+        tokens=tuple(tokens),
+        meaning=meaning / norm if norm else meaning,
+    )
+
+
+class Reader:
+    """Reads descriptions with a fitted model; made once, used from any thread."""
+
+    def __init__(self, model: ReaderModel, embedder: Embedder, tokenizer: Tokenizer) -> None:
+        """Read with `model`, whose meaning is that of `embedder`.
+
+        Raises:
+            DataError: the model was fitted for an embedding of another dimension.
+        """
+        if len(model.rows) != len(model.tokens) + embedder.dimension:
+            raise DataError(f"{FOLDER}/{ROWS}: made for another embedding", todo=REPAIR)
+        self.model = model
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+        self._row = {token: number for number, token in enumerate(model.tokens)}
+        self._words = model.rows[: len(model.tokens)]
+        self._meaning = model.rows[len(model.tokens) :] * MEANING
+
+    def read(self, words: str) -> tuple[SentenceShare, ...]:
+        """What each sentence adds; none where no word is known."""
+        if not words.strip() or not self.model.tokens:
+            return ()
+        described = describe(words, self._embedder, self._tokenizer)
+        rows = [[self._row[t] for t in own if t in self._row] for own in described.tokens]
+        norm = math.sqrt(sum(float(self.model.idf[r]) ** 2 for own in rows for r in own))
+        if not norm:
+            return ()
+        shares = described.meaning @ self._meaning
+        for number, own in enumerate(rows):
+            shares[number] += (self.model.idf[own] / norm) @ self._words[own]
+        shares -= shares.mean(axis=1, keepdims=True)
+        most = np.abs(shares).max(axis=1, keepdims=True)
+        shares *= np.maximum(0.0, 1 - FLOOR / np.maximum(most, FLOOR))
+        return tuple(
+            SentenceShare(
+                text=text,
+                line=line,
+                weights=dict(zip(self.model.causes, map(float, share), strict=True)),
+            )
+            for (text, line), share in zip(described.places, shares, strict=True)
+            if share.any()
+        )
+
+
+def reader_signals(
+    shares: Sequence[SentenceShare], places: Sequence[tuple[str, int]] = ()
+) -> list[Signal]:
+    """The sentences that say most, each a signal, and one of all others; their sum is the whole."""
+    if not shares:
+        return []
+    ranked = sorted(shares, key=lambda share: -max(map(abs, share.weights.values())))
+    rest = ranked[QUOTED:]
+    signals = [
+        Signal(
+            name=f"reader:{number}",
+            kind="reader",
+            quote=share.text[:MAX_QUOTE],
+            line=places[share.line - 1][1] if share.line <= len(places) else 0,
+            weights=share.weights,
+            reason_id="reader",
+            source="reader",
+            file=places[share.line - 1][0] if share.line <= len(places) else "",
+        )
+        for number, share in enumerate(ranked[:QUOTED], start=1)
+    ]
+    if rest:
+        total = {cause: sum(share.weights[cause] for share in rest) for cause in rest[0].weights}
+        signals.append(
+            Signal(
+                name="reader:rest",
+                kind="reader",
+                quote="",
+                line=0,
+                weights=total,
+                reason_id="reader",
+                source="reader",
+            )
+        )
+    return signals
+
+
+def load_model(folder: Path) -> ReaderModel:
+    """Read the model of ``data/reader``.
+
+    Raises:
+        DataError: a file is missing, damaged or of another format.
+    """
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
+        tokens = tuple((folder / TOKENS).read_text("utf-8").split("\n")[:-1])
+        rows = np.load(folder / ROWS, allow_pickle=False).astype(np.float32)
+        idf = np.load(folder / IDF, allow_pickle=False).astype(np.float32)
+    except (OSError, ValueError, msgspec.DecodeError) as error:
+        raise DataError(f"{folder.name}: {error}", todo=REPAIR) from error
+    fits = idf.shape == (len(tokens),) and rows.ndim == 2 and rows.shape[0] >= len(tokens)
+    if manifest.format != FORMAT or not fits or rows.shape[1] != len(manifest.causes):
+        raise DataError(f"{folder.name}: the files do not belong together", todo=REPAIR)
+    return ReaderModel(
+        causes=tuple(manifest.causes),
+        tokens=tokens,
+        idf=idf,
+        rows=rows,
+        fitted_on=manifest.fitted_on,
+    )
+
+
+def save_model(folder: Path, model: ReaderModel) -> None:
+    """Write the model in half precision; the manifest last: half-written ones are refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    np.save(folder / ROWS, model.rows.astype(np.float16), allow_pickle=False)
+    np.save(folder / IDF, model.idf.astype(np.float16), allow_pickle=False)
+    (folder / TOKENS).write_text("".join(f"{token}\n" for token in model.tokens), "utf-8")
+    manifest = _Manifest(format=FORMAT, causes=list(model.causes), fitted_on=model.fitted_on)
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest) + b"\n")
