@@ -127,6 +127,17 @@ def test_repeats_of_one_direction_are_discounted(nats: list[float], discounts: l
     assert discounted(signals, "alpha") == pytest.approx(discounts)
 
 
+def test_parts_of_what_the_reader_says_are_no_repeats() -> None:
+    """They are one sum, and discount nobody."""
+    signals = [
+        toy("a", {"alpha": 3.0}, "reader"),
+        toy("b", {"alpha": 2.0}, "reader"),
+        toy("c", {"alpha": 1.0}),
+        toy("d", {"alpha": 0.5}),
+    ]
+    assert discounted(signals, "alpha") == pytest.approx([3.0, 2.0, 1.0, 0.425])
+
+
 def test_what_adds_nothing_is_no_contribution() -> None:
     """A kind without a scale counts in full; learned nats count without an expert's."""
     fitted = weights(scale={"log": 0.0}, learned={"b": {"alpha": 0.5}})

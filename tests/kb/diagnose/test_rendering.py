@@ -265,6 +265,19 @@ def test_a_piece_of_evidence_is_its_signal_in_words() -> None:
     assert third.reason == "behind (step )."
 
 
+def test_what_the_reader_says_is_quoted() -> None:
+    """A sentence with its quote, the others together without one."""
+    parts = [
+        part("a", 3.0, kind="reader", means=None, quote="the disk is slow"),
+        part("b", -2.0, kind="reader", means=None, quote=""),
+    ]
+    first, rest = lead(answer(ranked=ranking(alpha=parts))).evidence
+    assert (first.kind, first.quote) == ("reader", "the disk is slow")
+    assert first.reason == "learned from reports like this one"
+    assert (rest.quote, rest.weight) == ("", -2.0)
+    assert rest.reason == f"the rest of the description: {first.reason}"
+
+
 @pytest.mark.parametrize(
     ("means", "detail", "reason"),
     [

@@ -182,6 +182,13 @@ def test_what_is_searched_with(read: LogReading, query: str) -> None:
     assert engine().query_text(read) == query
 
 
+def test_the_reader_is_not_shown_what_is_in_order() -> None:
+    """Such sentences are blanks, so that lines and places stay what they are."""
+    words = "It hangs.\nThe disk is fine.\nSince noon."
+    assert engine().description(words) == f"It hangs.\n{' ' * 16}.\nSince noon."
+    assert engine().description("It hangs") == "It hangs"
+
+
 @pytest.mark.parametrize(
     ("words", "query"),
     [
