@@ -10,9 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kb.diagnose.evidence_model import load_weights
-from kb.diagnose.reader import FOLDER as READER
-from kb.diagnose.reader import Reader, load_model
+from kb.diagnose.evidence_model import WEIGHTS, load_weights
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
@@ -94,15 +92,7 @@ def _assemble(
             store=store,
             searcher=searcher,
             catch_up=index.catch_up,
-            engine=Engine(
-                knowledge,
-                load_weights(settings.data / "weights.json"),
-                Reader(
-                    load_model(settings.data / READER),
-                    embedded_model(settings.data),
-                    tokenizer,
-                ),
-            ),
+            engine=_open_engine(settings, knowledge, tokenizer),
             make_reader=partial(
                 LogReader,
                 EventVocabulary.of(knowledge),
@@ -112,6 +102,17 @@ def _assemble(
             close=store.close,
         )
     )
+
+
+def _open_engine(settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer) -> Engine:
+    """The engine; with the learned reader where it is asked for, and the weights fitted with it."""
+    if settings.reader == "off":
+        return Engine(knowledge, load_weights(settings.data / WEIGHTS))
+    from kb.diagnose.reader import FOLDER, Reader, load_model
+
+    folder = settings.data / FOLDER
+    reader = Reader(load_model(folder), embedded_model(settings.data), tokenizer)
+    return Engine(knowledge, load_weights(folder / WEIGHTS), reader)
 
 
 def _open_index(

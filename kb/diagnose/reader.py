@@ -12,16 +12,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kb.diagnose.signals import Signal
-from kb.embed import Embedder
 from kb.errors import DataError
 from kb.text.polarity import Sentences
 from kb.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from kb.embed import Embedder
 
 FORMAT = "timeout-kb/reader/1"
 FOLDER = "reader"  # of data/

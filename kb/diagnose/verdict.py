@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, rank_causes
-from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
     COUNTER,
@@ -32,6 +32,9 @@ from kb.text.polarity import PolarityReader, TextPolarity
 from kb.types.entries import Entry, Filters, Hit
 from kb.types.incident import LogReading
 from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, Standing
+
+if TYPE_CHECKING:
+    from kb.diagnose.reader import Reader
 
 UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
@@ -121,6 +124,8 @@ class Engine:
     def _read_description(self, reading: LogReading) -> list[Signal]:
         if self._reader is None:
             return []
+        from kb.diagnose.reader import reader_signals  # numpy: only where it is used
+
         return reader_signals(
             self._reader.read(self.description(reading.words)), reading.word_places
         )

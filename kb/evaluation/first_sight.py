@@ -88,7 +88,7 @@ def ask(service: Service, posts: Sequence[BatchPost]) -> list[AskedPost]:
         InputError: a cause is none of ours.
     """
     known = {cause.id for cause in service.knowledge.causes} - {UNKNOWN}
-    asked = []
+    answers = []
     for post in posts:
         if post.cause not in known:
             raise InputError(f"{post.url}: no cause {post.cause!r}", todo="see data/causes.yaml")
@@ -108,33 +108,33 @@ def ask(service: Service, posts: Sequence[BatchPost]) -> list[AskedPost]:
             measurable=True,
         )
         prediction = Prediction.of(thread, verdict.ranking)
-        asked.append(AskedPost(post=post, prediction=prediction, status=verdict.status))
-    return asked
+        answers.append(AskedPost(post=post, prediction=prediction, status=verdict.status))
+    return answers
 
 
 def record_of(
-    asked: Sequence[AskedPost], *, batch: str, date: dt.date, version: str
+    answers: Sequence[AskedPost], *, batch: str, date: dt.date, version: str
 ) -> BatchRecord:
     """The figures of a batch."""
-    predictions = [item.prediction for item in asked]
+    predictions = [item.prediction for item in answers]
     sure = [item for item in predictions if item.confidence >= SURE]
     figures = quality(predictions) | {
         "sure": share(predictions, lambda item: item.confidence >= SURE),
-        "answered": share(asked, lambda item: item.status == "diagnosed"),
-        "refused": share(asked, lambda item: item.status == "no_timeout"),
+        "answered": share(answers, lambda item: item.status == "diagnosed"),
+        "refused": share(answers, lambda item: item.status == "no_timeout"),
     }
     if sure:
         figures["sure_right"] = share(sure, lambda item: item.rank == 1)
     since = (date - CURRENT).isoformat()
-    names = "\n".join(sorted(thread_address(item.post.url) for item in asked))
+    names = "\n".join(sorted(thread_address(item.post.url) for item in answers))
     return BatchRecord(
         batch=batch,
         date=date.isoformat(),
         version=version,
         digest=hashlib.sha256(names.encode()).hexdigest()[:16],
-        posts=len(asked),
-        zh=sum(item.post.lang != "en" for item in asked),
-        recent=sum(item.post.date >= since for item in asked),
+        posts=len(answers),
+        zh=sum(item.post.lang != "en" for item in answers),
+        recent=sum(item.post.date >= since for item in answers),
         figures={
             name: (round(item.mean, DIGITS), round(item.low, DIGITS), round(item.high, DIGITS))
             for name, item in figures.items()

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from kb.bootstrap import open_service
-from kb.diagnose.evidence_model import Weights
+from kb.diagnose.evidence_model import WEIGHTS, Weights
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import ReaderModel, save_model
 from kb.files.atomic import write_file
@@ -40,11 +40,11 @@ from kb.train.weights import CrossFit, fit
 
 def fit_all(
     threads: Sequence[LabelledThread], reports: Sequence[Report], service: Service
-) -> tuple[ReaderModel, Weights]:
-    """What to ship: the reader of everything, and weights fitted with what it says held out.
+) -> tuple[ReaderModel, Weights, Weights]:
+    """What to ship: the reader of everything, weights for use with it, and weights without.
 
-    Without threads the reports retold from real ones stand in for them. The weights are calibrated
-    on held-out rankings.
+    Without threads the reports retold from real ones stand in for them. Weights are fitted with
+    what the reader says held out, and calibrated on held-out rankings.
     """
     causes, relations = causes_of(service), relate(threads, service)
     cases = case_samples(service, relations)
@@ -55,9 +55,12 @@ def fit_all(
     told = described_reports(service, relations, written)
     fitted_on = f"{len(threads)} threads, {len(reports)} reports, {len(cases)} symptom texts"
     reader = fit_reader([*weighed, *cases, *told], service).model(fitted_on=fitted_on)
+    alone = CrossFit(weighed, causes, cases).calibrate(
+        fit([*weighed, *cases], causes, fitted_on=fitted_on)
+    )
     samples, more = read_held_out([weighed, cases], service, told)
     weights = fit([*samples, *more], causes, fitted_on=fitted_on)
-    return reader, CrossFit(samples, causes, more).calibrate(weights)
+    return reader, CrossFit(samples, causes, more).calibrate(weights), alone
 
 
 @click.command()
@@ -74,13 +77,14 @@ def main(threads: Sequence[Path], output: Path | None) -> None:
         try:
             labelled = [thread for path in threads for thread in load_threads(path)]
             reports = load_reports(settings.data / REPORTS)
-            reader, weights = fit_all(labelled, reports, service)
+            reader, weights, alone = fit_all(labelled, reports, service)
         finally:
             service.close()
     target = output or settings.data
     save_model(target / READER, reader)
-    encoded = msgspec.json.format(msgspec.json.encode(weights), indent=1)
-    write_file(target / "weights.json", encoded + b"\n")
+    for path, fitted in ((target / READER / WEIGHTS, weights), (target / WEIGHTS, alone)):
+        encoded = msgspec.json.format(msgspec.json.encode(fitted), indent=1)
+        write_file(path, encoded + b"\n")
     click.echo(f"{target}: {weights.fitted_on}; {len(weights.learned)} signals corrected")
 
 
