@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kb.bootstrap import open_service
 from kb.diagnose.reader import (
     FLOOR,
     IDF,
@@ -25,6 +27,7 @@ from kb.diagnose.reader import (
     save_model,
 )
 from kb.errors import DataError
+from kb.settings import Settings
 from kb.text.tokenizer import default_tokenizer
 
 
@@ -137,3 +140,22 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         load_model(tmp_path)
     with pytest.raises(DataError, match="another embedding"):
         reader(ReaderModel.empty(("disk", "network"), 7))
+
+
+def test_it_reads_where_it_is_switched_on(tmp_path: Path) -> None:
+    """Its sentences are evidence with their quote and line; by default there are none."""
+    paste = (
+        "Two nodes.\nThe symbol error counters of one port grow, and a cable was replaced.\n"
+        "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for "
+        "600012 milliseconds before timing out."
+    )
+    learned = {}
+    for switch in ("on", "off"):
+        with contextlib.closing(open_service(Settings(home=tmp_path, reader=switch))) as service:
+            causes = service.diagnose_text(paste).causes
+            learned[switch] = [e for c in causes for e in c.evidence if e.kind == "reader"]
+    assert learned["off"] == []
+    quoted = [item for item in learned["on"] if item.quote]
+    assert quoted
+    assert all(item.quote in paste.split("\n")[item.line - 1] for item in quoted)
