@@ -147,8 +147,8 @@ def test_it_reads_where_it_is_switched_on(tmp_path: Path) -> None:
     paste = (
         "Two nodes.\nThe symbol error counters of one port grow, and a cable was replaced.\n"
         "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
-        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for "
-        "600012 milliseconds before timing out."
+        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+        "Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
     )
     learned = {}
     for switch in ("on", "off"):
