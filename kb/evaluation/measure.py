@@ -105,8 +105,7 @@ VARIANTS = (
     Variant("+ ranks and facts", ("log", "rank"), False, _LOGS),
     Variant("+ description", ("log", "rank", "text"), False, _WORDS),
     Variant("+ votes of similar cases", ("log", "rank", "text"), True, _ALL),
-    Variant("+ same project", ("log", "rank", "text", "case"), True, _ALL),
-    Variant("all (+ learned reader)", ("log", "rank", "text", "case", "reader"), True, _ALL),
+    Variant("all (+ same project)", ("log", "rank", "text", "case", "reader"), True, _ALL),
 )
 
 
@@ -167,8 +166,10 @@ def held_out(service: Service, threads: Sequence[LabelledThread]) -> dict[str, I
 def held_out_samples(
     threads: Sequence[LabelledThread], service: Service, relations: Relations
 ) -> tuple[list[Sample], list[Sample]]:
-    """Threads and cases as samples, the learned reader's part by models that never saw them."""
+    """Threads and cases as samples; where the reader is on, read by models that never saw them."""
     parts = thread_samples(threads, service, relations), case_samples(service, relations)
+    if service.settings.reader == "off":
+        return parts
     reports = described_reports(service, relations, load_reports(service.settings.data / REPORTS))
     samples, more = read_held_out(parts, service, reports)
     return samples, more
