@@ -110,17 +110,21 @@ def _first_sight(words: Words) -> None:
         [
             f"{batch.batch} ({batch.date})",
             str(batch.posts),
-            *(_figure(batch, name) for name, _ in AT_SIGHT),
+            *(batch_figure(batch, name) for name, _ in AT_SIGHT),
         ]
         for batch in reversed(batches)
     ]
     markup.show(markup.table([names, *rows]))
 
 
-def _figure(batch: BatchRecord, name: str) -> str:
+def batch_figure(batch: BatchRecord, name: str) -> str:
+    """A figure of a batch as people read it; those of a few surely stated answers are counted."""
     if name not in batch.figures:
         return "-"
     mean, low, high = batch.figures[name]
+    if name == "sure_right":  # of a handful: an interval would look like more
+        sure = round(batch.figures["sure"][0] * batch.posts)
+        return f"{round(mean * sure)} / {sure}"
     return share(Interval(mean=mean, low=low, high=high, n=batch.posts))
 
 

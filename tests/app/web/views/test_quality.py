@@ -15,7 +15,14 @@ from app.cli import main as cli
 from app.cli.common import State
 from app.inputs.contributions import Feedback, StoredFeedback, add_feedback
 from app.web.views import quality as figures
-from kb.evaluation.published import PUBLISHED, CauseFigures, ConfidenceBin, Interval, load_published
+from kb.evaluation.published import (
+    PUBLISHED,
+    BatchRecord,
+    CauseFigures,
+    ConfidenceBin,
+    Interval,
+    load_published,
+)
 from kb.knowledge.labels import Words
 from kb.service import Service
 from tests.app.web.conftest import OpenPage, forget_feedback, html_of
@@ -262,3 +269,26 @@ def test_feedback_rows_follow_the_causes(real: Service, words: Words) -> None:
     ]
     rows = figures.feedback_rows(stored, real.knowledge.causes, words)
     assert [(right, wrong) for _, right, wrong in rows] == [(1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("top1", "50% (25–75%), n = 32"), ("sure_right", "2 / 3"), ("macro_top1", "-")],
+)
+def test_figures_of_a_batch(name: str, shown: str) -> None:
+    """Shares with their interval; of a handful of sure answers the count, not a share of all."""
+    batch = BatchRecord(
+        batch="b",
+        date="2026-01-01",
+        version="v",
+        digest="d",
+        posts=32,
+        zh=7,
+        recent=19,
+        figures={
+            "top1": (0.5, 0.25, 0.75),
+            "sure": (0.094, 0.0, 0.2),
+            "sure_right": (0.667, 0.1, 1.0),
+        },
+    )
+    assert figures.batch_figure(batch, name) == shown
