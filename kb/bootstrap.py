@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.reader import FOLDER as READER
+from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
@@ -105,14 +107,9 @@ def _assemble(
 
 
 def _open_engine(settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer) -> Engine:
-    """The engine; with the learned reader where it is asked for, and the weights fitted with it."""
-    if settings.reader == "off":
-        return Engine(knowledge, load_weights(settings.data / WEIGHTS))
-    from kb.diagnose.reader import FOLDER, Reader, load_model
-
-    folder = settings.data / FOLDER
-    reader = Reader(load_model(folder), embedded_model(settings.data), tokenizer)
-    return Engine(knowledge, load_weights(folder / WEIGHTS), reader)
+    model = load_model(settings.data / READER)
+    reader = Reader(model, embedded_model(settings.data), tokenizer)
+    return Engine(knowledge, load_weights(settings.data / WEIGHTS), reader)
 
 
 def _open_index(

@@ -45,7 +45,6 @@ class Settings:
     model_passage_prefix: str = ""
     model_batch_size: int = 32
     model_device: str = "cpu"
-    reader: str = "off"  # the learned reader; it does not know conversations yet
     threads: int = 1  # compute threads of this process
     top: int = 3  # causes shown
     max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
@@ -77,7 +76,6 @@ _INTEGERS = {
 }
 _CHOICES = {
     "lang": ("", "zh", "en"),
-    "reader": ("off", "on"),
     "slack_mode": ("socket", "http"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }

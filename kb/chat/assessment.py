@@ -95,7 +95,8 @@ def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str])
     text = "\n".join(reversed(remarks))
     return replace(
         reading,
-        words=f"{text}\n{reading.words}".strip(),
+        words=f"{text}\n{reading.words}",
+        remark_chars=len(text) + 1,
         word_places=(),  # remarks stand on no line of the log
         incident=incident,
     )

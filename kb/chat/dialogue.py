@@ -67,7 +67,7 @@ class Dialogue:
 
     def _situation(self, conversation: Conversation, reading: LogReading) -> Situation:
         engine = self._service.engine
-        signals = engine.signals(reading)
+        signals = engine.observations(reading)
         events = {hit.cue.event for hit in engine.report_cues(reading)}
         check = None
         if conversation.question_open and conversation.asked_checks:

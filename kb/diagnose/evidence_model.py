@@ -26,7 +26,7 @@ from kb.diagnose.signals import Signal
 from kb.errors import DataError
 from kb.types.vocabulary import EvidenceKind
 
-WEIGHTS = "weights.json"  # of data/, and of data/reader for use with the learned reader
+WEIGHTS = "weights.json"  # of data/
 WEIGHTS_FORMAT = 1
 REPEAT_DISCOUNT = 0.85  # 1 double counts, 0.55 forgets; held-out likelihood is best about here
 MIN_OPEN = 0.5  # share of the votes that always stays spread evenly

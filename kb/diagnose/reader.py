@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -30,6 +30,8 @@ FORMAT = "timeout-kb/reader/1"
 FOLDER = "reader"  # of data/
 MANIFEST, TOKENS, ROWS, IDF = "manifest.json", "tokens.txt", "rows.npy", "idf.npy"
 MEANING = 2.0  # length of the embedding beside the words', which is 1
+FEW_WORDS = 8.0  # length of words that says half as much as many would: two or three words
+FEW_CHARS = 60  # the same of the meaning
 MAX_SENTENCES = 120
 FLOOR = 0.35  # nats that any sentence has by chance; a greeting has .31 in the median, others .63
 QUOTED = 3  # sentences that are signals of their own; the others are one together
@@ -84,7 +86,8 @@ class Description:
     Attributes:
         places: text and line of every sentence.
         tokens: the words of each sentence that stand in none before it.
-        meaning: embedding of each sentence, shape (sentences, dimension); their sum has length 1.
+        meaning: embedding of each sentence, shape (sentences, dimension); the length of their sum
+            is 1 for a long description, less for a short one.
     """
 
     places: tuple[tuple[str, int], ...]
@@ -111,11 +114,18 @@ def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Descriptio
     lengths = np.sqrt([[len(text)] for text, _ in places]).reshape(-1, 1).astype(np.float32)
     meaning = vectors * lengths
     norm = float(np.linalg.norm(meaning.sum(axis=0))) if places else 0.0
+    chars = sum(len(text) for text, _ in places)
+    length = math.sqrt(chars / (chars + FEW_CHARS))
     return Description(
         places=tuple(places),
         tokens=tuple(tokens),
-        meaning=meaning / norm if norm else meaning,
+        meaning=meaning * (length / norm) if norm else meaning,
     )
+
+
+def words_norm(idf: NDArray[np.floating[Any]], rows: Sequence[int]) -> float:
+    """What the words of a description are divided by; few of them say less than many."""
+    return math.sqrt(float((idf[list(rows)].astype(np.float64) ** 2).sum()) + FEW_WORDS**2)
 
 
 class Reader:
@@ -142,9 +152,10 @@ class Reader:
             return ()
         described = describe(words, self._embedder, self._tokenizer)
         rows = [[self._row[t] for t in own if t in self._row] for own in described.tokens]
-        norm = math.sqrt(sum(float(self.model.idf[r]) ** 2 for own in rows for r in own))
-        if not norm:
+        every = [row for own in rows for row in own]
+        if not every:
             return ()
+        norm = words_norm(self.model.idf, every)
         shares = described.meaning @ self._meaning
         for number, own in enumerate(rows):
             shares[number] += (self.model.idf[own] / norm) @ self._words[own]

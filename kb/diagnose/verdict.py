@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, rank_causes
+from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
     COUNTER,
@@ -32,9 +32,6 @@ from kb.text.polarity import PolarityReader, TextPolarity
 from kb.types.entries import Entry, Filters, Hit
 from kb.types.incident import LogReading
 from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, Standing
-
-if TYPE_CHECKING:
-    from kb.diagnose.reader import Reader
 
 UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
@@ -108,7 +105,16 @@ class Engine:
     def signals(
         self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""
     ) -> tuple[Signal, ...]:
-        """All signals of a reading: log lines, facts, settings, and the person's words."""
+        """All signals of a reading: observations, and what the learned reader makes of it."""
+        return (
+            *self.observations(reading, conflicts, torch),
+            *self._read_description(reading),
+        )
+
+    def observations(
+        self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""
+    ) -> tuple[Signal, ...]:
+        """What is seen in a reading: log lines, facts, settings, and what a person states."""
         remarks, statements = self._read_words(reading.words)
         hits = self._cues.read(remarks, statements)
         return (
@@ -118,17 +124,16 @@ class Engine:
             *harm_signals(find_harms(reading, self._knowledge.advice, torch=torch or None)),
             *cue_signals(hits, reading.word_places),
             *statement_signals(statements, hits, reading.word_places),
-            *self._read_description(reading),
         )
 
     def _read_description(self, reading: LogReading) -> list[Signal]:
         if self._reader is None:
             return []
-        from kb.diagnose.reader import reader_signals  # numpy: only where it is used
-
-        return reader_signals(
-            self._reader.read(self.description(reading.words)), reading.word_places
-        )
+        # What a person adds in a conversation answers something: it is no description.
+        words = self.description(reading.words)[reading.remark_chars :]
+        if len(words.encode()) < MIN_REPORT_BYTES:
+            return []
+        return reader_signals(self._reader.read(words), reading.word_places)
 
     def description(self, words: str) -> str:
         """The words, with blanks in place of sentences that only rule something out."""

@@ -7,10 +7,11 @@ weights never saw its project; both languages should get the same first cause.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kb.diagnose.evidence_model import Ranking
 from kb.diagnose.verdict import UNKNOWN_BELOW, Verdict
 from kb.errors import InputError
 from kb.evaluation.figures import Prediction, macro, quality
@@ -21,6 +22,7 @@ from kb.service import Service
 from kb.train.reports import FOLDER as REPORTS
 from kb.train.reports import load_reports
 from kb.train.samples import (
+    HeldOutReader,
     Relations,
     addresses,
     case_sample,
@@ -28,7 +30,6 @@ from kb.train.samples import (
     causes_of,
     described_reports,
     judge,
-    read_held_out,
     relate,
     thread_address,
     thread_sample,
@@ -40,6 +41,7 @@ from kb.types.entries import Entry
 from kb.types.vocabulary import EvidenceKind, Language
 
 QUOTED = 100  # characters of what set off an alarm
+Rank = Callable[[Sample], Ranking]  # by weights and a reader that never saw the project
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,21 +160,19 @@ def measurable(predictions: Sequence[Prediction]) -> list[Prediction]:
 
 def held_out(service: Service, threads: Sequence[LabelledThread]) -> dict[str, Interval]:
     """Figures of the measurable threads, each judged by weights and cases that never saw it."""
-    samples, more = held_out_samples(threads, service, relate(threads, service))
+    samples, more, _ = held_out_samples(threads, service, relate(threads, service))
     fitted = CrossFit(samples, causes_of(service), more)
     return quality(measurable(predict(threads, samples, fitted)))
 
 
 def held_out_samples(
     threads: Sequence[LabelledThread], service: Service, relations: Relations
-) -> tuple[list[Sample], list[Sample]]:
-    """Threads and cases as samples; where the reader is on, read by models that never saw them."""
-    parts = thread_samples(threads, service, relations), case_samples(service, relations)
-    if service.settings.reader == "off":
-        return parts
+) -> tuple[list[Sample], list[Sample], HeldOutReader]:
+    """Threads and cases as samples, and the reader of them that has not seen their projects."""
+    samples, more = thread_samples(threads, service, relations), case_samples(service, relations)
     reports = described_reports(service, relations, load_reports(service.settings.data / REPORTS))
-    samples, more = read_held_out(parts, service, reports)
-    return samples, more
+    reader = HeldOutReader([*samples, *more, *reports], service)
+    return [reader.read(one) for one in samples], [reader.read(one) for one in more], reader
 
 
 def measure(
@@ -189,14 +189,18 @@ def measure(
         InputError: the folder holds no logs.
     """
     relations = relate(threads, service)
-    samples, more = held_out_samples(threads, service, relations)
+    samples, more, reader = held_out_samples(threads, service, relations)
     causes = causes_of(service)
     fitted = CrossFit(samples, causes, more)
     predictions = tuple(predict(threads, samples, fitted))
-    known = tuple(known_threads(threads, relations, service, fitted))
+
+    def rank(sample: Sample) -> Ranking:
+        return fitted.rank(reader.read(sample))
+
+    known = tuple(known_threads(threads, relations, service, rank))
     stages = time_stages(service, pastes(threads))
-    twins = case_twins(threads, relations, service, fitted, lines=False)
-    with_lines = case_twins(threads, relations, service, fitted, lines=True)
+    twins = case_twins(threads, relations, service, rank, lines=False)
+    with_lines = case_twins(threads, relations, service, rank, lines=True)
     logs = tuple(judge_healthy(service, healthy)) if healthy else ()
     figures = {
         **quality(measurable(predictions)),
@@ -236,7 +240,7 @@ def predict(
 
 
 def known_threads(
-    threads: Sequence[LabelledThread], relations: Relations, service: Service, fitted: CrossFit
+    threads: Sequence[LabelledThread], relations: Relations, service: Service, rank: Rank
 ) -> list[KnownThread]:
     """The threads some case stands on, judged with all cases present.
 
@@ -249,7 +253,7 @@ def known_threads(
             continue
         verdict = judge(thread.text, service)
         ids = [hit.entry_id for hit in verdict.hits]
-        ranking = fitted.rank(thread_sample(thread, verdict, relations))
+        ranking = rank(thread_sample(thread, verdict, relations))
         known.append(
             KnownThread(
                 prediction=Prediction.of(thread, ranking),
@@ -278,7 +282,7 @@ def case_twins(
     threads: Sequence[LabelledThread],
     relations: Relations,
     service: Service,
-    fitted: CrossFit,
+    rank: Rank,
     *,
     lines: bool,
 ) -> list[Twin]:
@@ -295,8 +299,10 @@ def case_twins(
         }
         first, signals = {}, {}
         for language, verdict in verdicts.items():
-            first[language] = fitted.rank(case_sample(case, verdict, relations)).causes[0].cause
-            signals[language] = {one.name for one in verdict.signals if one.kind != "case"}
+            first[language] = rank(case_sample(case, verdict, relations)).causes[0].cause
+            signals[language] = {
+                one.name for one in verdict.signals if one.kind not in ("case", "reader")
+            }
         twins.append(
             Twin(
                 case=case.id,

@@ -25,12 +25,12 @@ from kb.settings import load_settings
 from kb.train.reports import FOLDER as REPORTS
 from kb.train.reports import Report, load_reports
 from kb.train.samples import (
+    HeldOutReader,
     case_samples,
     causes_of,
     described_reports,
     fit_reader,
     judged_reports,
-    read_held_out,
     relate,
     thread_samples,
 )
@@ -40,8 +40,8 @@ from kb.train.weights import CrossFit, fit
 
 def fit_all(
     threads: Sequence[LabelledThread], reports: Sequence[Report], service: Service
-) -> tuple[ReaderModel, Weights, Weights]:
-    """What to ship: the reader of everything, weights for use with it, and weights without.
+) -> tuple[ReaderModel, Weights]:
+    """What to ship: the reader of everything, and the weights.
 
     Without threads the reports retold from real ones stand in for them. Weights are fitted with
     what the reader says held out, and calibrated on held-out rankings.
@@ -54,13 +54,11 @@ def fit_all(
     weighed = real or judged_reports(service, relations, retold)
     told = described_reports(service, relations, written)
     fitted_on = f"{len(threads)} threads, {len(reports)} reports, {len(cases)} symptom texts"
-    reader = fit_reader([*weighed, *cases, *told], service).model(fitted_on=fitted_on)
-    alone = CrossFit(weighed, causes, cases).calibrate(
-        fit([*weighed, *cases], causes, fitted_on=fitted_on)
-    )
-    samples, more = read_held_out([weighed, cases], service, told)
+    model = fit_reader([*weighed, *cases, *told], service).model(fitted_on=fitted_on)
+    reader = HeldOutReader([*weighed, *cases, *told], service)
+    samples, more = ([reader.read(one) for one in part] for part in (weighed, cases))
     weights = fit([*samples, *more], causes, fitted_on=fitted_on)
-    return reader, CrossFit(samples, causes, more).calibrate(weights), alone
+    return model, CrossFit(samples, causes, more).calibrate(weights)
 
 
 @click.command()
@@ -77,14 +75,13 @@ def main(threads: Sequence[Path], output: Path | None) -> None:
         try:
             labelled = [thread for path in threads for thread in load_threads(path)]
             reports = load_reports(settings.data / REPORTS)
-            reader, weights, alone = fit_all(labelled, reports, service)
+            model, weights = fit_all(labelled, reports, service)
         finally:
             service.close()
     target = output or settings.data
-    save_model(target / READER, reader)
-    for path, fitted in ((target / READER / WEIGHTS, weights), (target / WEIGHTS, alone)):
-        encoded = msgspec.json.format(msgspec.json.encode(fitted), indent=1)
-        write_file(path, encoded + b"\n")
+    save_model(target / READER, model)
+    encoded = msgspec.json.format(msgspec.json.encode(weights), indent=1)
+    write_file(target / WEIGHTS, encoded + b"\n")
     click.echo(f"{target}: {weights.fitted_on}; {len(weights.learned)} signals corrected")
 
 

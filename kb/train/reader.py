@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.diagnose.reader import MEANING, Description, Reader, ReaderModel, describe
+from kb.diagnose.reader import (
+    MEANING,
+    Description,
+    Reader,
+    ReaderModel,
+    describe,
+    words_norm,
+)
 from kb.embed import Embedder
 from kb.text.tokenizer import Tokenizer
 
@@ -65,7 +72,7 @@ class ReaderFit:
         self._causes = tuple(causes)
         self._embedder = embedder
         self._tokenizer = tokenizer
-        self._words = [item.words for item in samples]
+        self._readers: dict[int, Reader] = {}  # by the fold each has not seen
         self._samples = _Described(
             taught=[
                 describe(_beside(item.words, neutral, number), embedder, tokenizer)
@@ -75,7 +82,7 @@ class ReaderFit:
                 [[item.target.get(cause, 0.0) for cause in causes] for item in samples]
             ),
             weights=np.array([item.weight for item in samples]),
-            folds=np.array([zlib.crc32(item.group.encode()) % FOLDS for item in samples]),
+            folds=np.array([_fold(item.group) for item in samples]),
         )
 
     def model(self, *, fitted_on: str = "", without: int | None = None) -> ReaderModel:
@@ -99,18 +106,17 @@ class ReaderFit:
             fitted_on=fitted_on,
         )
 
-    def held_out(self) -> Floats:
-        """Nats per sample and cause by models that saw nothing of its group; (n, causes)."""
-        result = np.zeros((len(self._words), len(self._causes)))
-        for fold in range(FOLDS):
-            rows = [int(row) for row in np.flatnonzero(self._samples.folds == fold)]
-            if not rows:
-                continue
-            reader = Reader(self.model(without=fold), self._embedder, self._tokenizer)
-            for row in rows:
-                for share in reader.read(self._words[row]):
-                    result[row] += [share.weights[cause] for cause in self._causes]
-        return result
+    def held_out(self, words: str, group: str) -> dict[str, float]:
+        """Nats per cause of a description, by a model that saw nothing of `group`."""
+        fold = _fold(group)
+        if fold not in self._readers:
+            model = self.model(without=fold)
+            self._readers[fold] = Reader(model, self._embedder, self._tokenizer)
+        nats = dict.fromkeys(self._causes, 0.0)
+        for share in self._readers[fold].read(words):
+            for cause, weight in share.weights.items():
+                nats[cause] += weight
+        return nats
 
     def _fit(self, matrix: Any, rows: Sequence[int]) -> Floats:  # noqa: ANN401
         from scipy.optimize import minimize
@@ -137,6 +143,10 @@ class ReaderFit:
         return np.asarray(found.x[:-causes], dtype=np.float64).reshape(features, causes)
 
 
+def _fold(group: str) -> int:
+    return zlib.crc32(group.encode()) % FOLDS
+
+
 def _matrix(descriptions: Sequence[Description], tokens: Sequence[str], idf: Floats) -> Any:  # noqa: ANN401
     """Words and meaning of samples, sparse, shape (n, tokens + dimension)."""
     from scipy.sparse import csr_matrix, hstack
@@ -147,7 +157,7 @@ def _matrix(descriptions: Sequence[Description], tokens: Sequence[str], idf: Flo
     ends = [0]
     for described in descriptions:
         own = [place[t] for sentence in described.tokens for t in sentence if t in place]
-        norm = math.sqrt(sum(idf[number] ** 2 for number in own)) or 1.0
+        norm = words_norm(idf, own)
         columns += own
         values += [idf[number] / norm for number in own]
         ends.append(len(columns))

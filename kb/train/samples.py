@@ -7,9 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import Verdict
 from kb.embed import embedded_model
@@ -23,6 +20,8 @@ from kb.types.entries import Entry
 from kb.types.vocabulary import UNKNOWN
 
 JUDGED_WEIGHT = 0.7  # of a thread whose cause is an expert's opinion
+# How frequent causes are, first-sight batches tell best: they were drawn whatever the cause.
+BATCH_PRIOR, JUDGED_PRIOR = 3.0, 0.3
 RETOLD_WEIGHT, WRITTEN_WEIGHT = 0.33, 0.47  # of reports in our own words
 READER_FACTOR = 1.5  # on all weights, for the learned reader
 REPOSITORY = re.compile(r"https?://github\.com/([^/]+/[^/]+)/")
@@ -100,6 +99,7 @@ def thread_sample(thread: LabelledThread, verdict: Verdict, relations: Relations
         also=thread.also,
         group=relations.group(thread.repo),
         weight=JUDGED_WEIGHT if thread.p else 1.0,
+        prior_weight=BATCH_PRIOR if thread.batch else JUDGED_PRIOR if thread.p else 1.0,
         words=verdict.reading.words,
         p=thread.p,
     )
@@ -114,6 +114,7 @@ def case_sample(case: Entry, verdict: Verdict, relations: Relations) -> Sample:
         also=tuple(claim.id for claim in case.causes[1:]),
         group=relations.group(case.project),
         weight=CASE_WEIGHT,
+        prior_weight=0.0,
         words=verdict.reading.words,
     )
 
@@ -185,6 +186,29 @@ def judged_reports(
     ]
 
 
+class HeldOutReader:
+    """Reads descriptions by models that saw nothing of their groups."""
+
+    def __init__(self, samples: Sequence[Sample], service: Service) -> None:
+        """Learn from the descriptions of `samples`."""
+        self._engine = service.engine
+        self._fit = fit_reader(samples, service)
+
+    def read(self, sample: Sample) -> Sample:
+        """The sample with what the reader says of its words."""
+        nats = self._fit.held_out(self._engine.description(sample.words), sample.group)
+        signal = Signal(
+            name="reader:held-out",
+            kind="reader",
+            quote="",
+            line=0,
+            weights=nats,
+            reason_id="reader",
+            source="reader",
+        )
+        return replace(sample, signals=(*sample.signals, signal))
+
+
 def fit_reader(samples: Sequence[Sample], service: Service) -> ReaderFit:
     """The learned reader's fit on the descriptions of `samples`."""
     return ReaderFit(
@@ -204,37 +228,9 @@ def fit_reader(samples: Sequence[Sample], service: Service) -> ReaderFit:
     )
 
 
-def read_held_out(
-    parts: Sequence[Sequence[Sample]], service: Service, others: Sequence[Sample] = ()
-) -> list[list[Sample]]:
-    """`parts` as the reader reads them that saw nothing of their groups, and `others` besides."""
-    samples = [sample for part in parts for sample in part]
-    causes = causes_of(service)
-    shares = iter(fit_reader([*samples, *others], service).held_out())
-    return [
-        [
-            replace(sample, signals=(*sample.signals, _read(causes, share)))
-            for sample, share in zip(part, shares, strict=False)
-        ]
-        for part in parts
-    ]
-
-
 def without_reader(signals: Sequence[Signal]) -> tuple[Signal, ...]:
     """The signals but for what the shipped reader says: it has learned from what is measured."""
     return tuple(signal for signal in signals if signal.kind != "reader")
-
-
-def _read(causes: Sequence[str], share: NDArray[np.float64]) -> Signal:
-    return Signal(
-        name="reader:held-out",
-        kind="reader",
-        quote="",
-        line=0,
-        weights=dict(zip(causes, map(float, share), strict=True)),
-        reason_id="reader",
-        source="reader",
-    )
 
 
 def causes_of(service: Service) -> list[str]:

@@ -37,6 +37,7 @@ class LabelledThread:
         measurable: the post says enough and does not tell the cause.
         answer: what the thread ended with: root cause and fix.
         p: an expert's probabilities on reading the post alone, where the thread confirms nothing.
+        batch: the first-sight batch it was drawn for, whatever its cause; empty for others.
     """
 
     id: str
@@ -50,6 +51,7 @@ class LabelledThread:
     measurable: bool
     answer: str = ""
     p: Mapping[str, float] = field(default_factory=dict)
+    batch: str = ""
 
 
 class _ThreadLine(msgspec.Struct):
@@ -66,6 +68,7 @@ class _ThreadLine(msgspec.Struct):
     root_cause: str = ""
     fix: str = ""
     p: dict[str, float] = {}
+    batch: str = ""
 
 
 def load_threads(path: Path) -> tuple[LabelledThread, ...]:
@@ -106,6 +109,7 @@ def _thread(line: _ThreadLine) -> LabelledThread:
         measurable=len(words) + len(log) >= MIN_QUERY_CHARS and not line.text_leaks_cause,
         answer=f"{line.root_cause} {line.fix}",
         p=line.p,
+        batch=line.batch,
     )
 
 

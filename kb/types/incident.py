@@ -193,7 +193,8 @@ class LogReading:
     `words` are the lines a person wrote (see `kb.text.line_kind`), `excerpt` the lines that matter,
     `lines` those of scripts, environments, configurations, code and tables; all redacted and of
     bounded length. `word_places` are file and number of the lines of `words` in the input; empty
-    where they are not known any more. `took_ms` is the wall time of reading.
+    where they are not known any more. `remark_chars` is how many characters at the beginning of
+    `words` were said later, in a conversation. `took_ms` is the wall time of reading.
     """
 
     incident: Incident
@@ -202,5 +203,6 @@ class LogReading:
     words: str = ""
     redactions: int = 0
     word_places: tuple[tuple[str, int], ...] = ()
+    remark_chars: int = 0
     lines: tuple[TextLine, ...] = ()
     took_ms: float = field(default=0.0, compare=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kb.bootstrap import open_service
 from kb.diagnose.reader import (
+    FEW_CHARS,
+    FEW_WORDS,
     FLOOR,
     IDF,
     MANIFEST,
@@ -26,8 +26,9 @@ from kb.diagnose.reader import (
     reader_signals,
     save_model,
 )
+from kb.diagnose.signals import Signal
 from kb.errors import DataError
-from kb.settings import Settings
+from kb.service import Service
 from kb.text.tokenizer import default_tokenizer
 
 
@@ -59,12 +60,17 @@ def reader(model: ReaderModel = MODEL) -> Reader:
 
 
 def test_a_sentence_has_its_share() -> None:
-    """Words weigh by their idf over the length of all, meaning by the sentence's part of it."""
+    """Words weigh by their idf over the length of all, meaning by the sentence's part of it.
+
+    Few words weigh less than many.
+    """
     first, second = reader().read("My disk.\nA switch dies.")
     sizes = np.sqrt(len("My disk")), np.sqrt(len("A switch dies"))
     length = np.hypot(*sizes)
-    disk = 3 / 5 * 4.0
-    switch, meaning = 4 / 5 * 4.0, MEANING * 0.5 * sizes[1] / length
+    chars = len("My disk") + len("A switch dies")
+    norm = np.hypot(5.0, FEW_WORDS)
+    disk, switch = 3 / norm * 4.0, 4 / norm * 4.0
+    meaning = MEANING * 0.5 * sizes[1] / length * np.sqrt(chars / (chars + FEW_CHARS))
     assert (first.text, first.line, second.line) == ("My disk", 1, 2)
     assert first.weights["disk"] == pytest.approx(disk / 2 - FLOOR, abs=1e-5)
     assert first.weights["network"] == pytest.approx(-(disk / 2 - FLOOR), abs=1e-5)
@@ -76,7 +82,9 @@ def test_what_any_sentence_says_by_chance_is_nothing() -> None:
     weak = replace(MODEL, rows=MODEL.rows / 10)
     assert reader(weak).read("My disk.") == ()
     (whole,) = reader().read("My disk.")
-    assert max(whole.weights.values()) == pytest.approx(4.0 / 2 - FLOOR)
+    assert max(whole.weights.values()) == pytest.approx(
+        3 / np.hypot(3.0, FEW_WORDS) * 4.0 / 2 - FLOOR
+    )
 
 
 def test_a_word_counts_where_it_stands_first() -> None:
@@ -142,20 +150,45 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         reader(ReaderModel.empty(("disk", "network"), 7))
 
 
-def test_it_reads_where_it_is_switched_on(tmp_path: Path) -> None:
-    """Its sentences are evidence with their quote and line; by default there are none."""
-    paste = (
-        "Two nodes.\nThe symbol error counters of one port grow, and a cable was replaced.\n"
-        "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
-        "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
-        "Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
-    )
-    learned = {}
-    for switch in ("on", "off"):
-        with contextlib.closing(open_service(Settings(home=tmp_path, reader=switch))) as service:
-            causes = service.diagnose_text(paste).causes
-            learned[switch] = [e for c in causes for e in c.evidence if e.kind == "reader"]
-    assert learned["off"] == []
-    quoted = [item for item in learned["on"] if item.quote]
+PASTE = (
+    "Two nodes.\nThe symbol error counters of one port grow, and a cable was replaced.\n"
+    "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+)
+
+
+def test_its_sentences_are_evidence(shipped: Service) -> None:
+    """With their quotes and lines."""
+    causes = shipped.diagnose_text(PASTE).causes
+    quoted = [e for c in causes for e in c.evidence if e.kind == "reader" and e.quote]
     assert quoted
-    assert all(item.quote in paste.split("\n")[item.line - 1] for item in quoted)
+    assert all(item.quote in PASTE.split("\n")[item.line - 1] for item in quoted)
+
+
+def of_reader(signals: Sequence[Signal]) -> dict[str, Mapping[str, float]]:
+    """What the reader says, by sentence."""
+    return {item.quote: item.weights for item in signals if item.kind == "reader"}
+
+
+def test_what_is_added_in_a_conversation_is_no_description(shipped: Service) -> None:
+    """A remark answers something; the reader has learned from reports."""
+    reading = shipped.read_text(PASTE)
+    remark = "The dataset has uneven shards and the last batch of rank 3 is empty.\n"
+    added = replace(reading, words=remark + reading.words, word_places=(), remark_chars=len(remark))
+    assert of_reader(shipped.engine.signals(added)) == of_reader(shipped.engine.signals(reading))
+    whole = replace(added, remark_chars=0)
+    assert of_reader(shipped.engine.signals(whole)) != of_reader(shipped.engine.signals(reading))
+
+
+def test_a_few_words_are_no_description(shipped: Service) -> None:
+    """Whoever says so little has described nothing."""
+    assert of_reader(shipped.engine.signals(shipped.read_text("Hangs while saving."))) == {}
+
+
+def test_what_is_only_ruled_out_is_not_read(shipped: Service) -> None:
+    """“The network is fine” has the words of a network fault."""
+    paste = f"{PASTE}\nAll switches and cables were checked, the network is fine."
+    read = of_reader(shipped.engine.signals(shipped.read_text(paste)))
+    assert not any("switches" in quote for quote in read)
+    assert read.keys() == of_reader(shipped.engine.signals(shipped.read_text(PASTE))).keys()

@@ -46,7 +46,7 @@ def test_known_incidents_are_those_with_a_case(small: Service, case: Entry) -> N
     both = [own, other]
     causes = causes_of(small)
     fitted = CrossFit([sample(cause, f"g{n}") for n, cause in enumerate(causes * 2)], causes)
-    answers = known_threads(both, relate(both, small), small, fitted)
+    answers = known_threads(both, relate(both, small), small, fitted.rank)
     assert [(item.prediction.thread.id, item.place) for item in answers] == [("one", 1)]
     assert answers[0].first in answers[0].own
     assert known_figures(answers)["known_recall_at_1"].mean == 1.0
@@ -58,7 +58,7 @@ def test_twins_of_a_case_are_both_judged(small: Service) -> None:
     fitted = CrossFit([sample(cause, f"g{n}") for n, cause in enumerate(causes * 2)], causes)
     first = small.knowledge.cases[0]
     posted = [replace(thread("one"), url=f"{first.url}#issuecomment-1")]
-    found = case_twins(posted, relate([], small), small, fitted, lines=False)
+    found = case_twins(posted, relate([], small), small, fitted.rank, lines=False)
     assert [twin.case for twin in found] == [case.id for case in small.knowledge.cases]
     assert {twin.zh for twin in found} | {twin.en for twin in found} <= set(causes)
     assert found[0].from_thread
