@@ -6,6 +6,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kb.diagnose.evidence_model import Ranking
 from kb.evaluation.intervals import figure_interval, share
@@ -93,7 +94,19 @@ def macro(predictions: Sequence[Prediction], k: int) -> float:
 # --- calibration -------------------------------------------------------------------------------
 
 
-def reliability(predictions: Sequence[Prediction], bins: int = BINS) -> tuple[ConfidenceBin, ...]:
+class Answer(Protocol):
+    """How surely a cause was named first, and the place of the right one, from 1."""
+
+    @property
+    def confidence(self) -> float:
+        """Stated probability."""
+
+    @property
+    def rank(self) -> int:
+        """1 where it was right."""
+
+
+def reliability(predictions: Sequence[Answer], bins: int = BINS) -> tuple[ConfidenceBin, ...]:
     """Bins of equally many predictions, least confident first; empty bins are left out."""
     return tuple(
         ConfidenceBin(
@@ -104,7 +117,7 @@ def reliability(predictions: Sequence[Prediction], bins: int = BINS) -> tuple[Co
     )
 
 
-def calibration_error(predictions: Sequence[Prediction], bins: int = BINS) -> float:
+def calibration_error(predictions: Sequence[Answer], bins: int = BINS) -> float:
     """Expected calibration error of the leading cause, in equally filled bins.
 
     Source: Guo et al. 2017, https://arxiv.org/abs/1706.04599 (bins here hold equal counts).
@@ -116,7 +129,7 @@ def calibration_error(predictions: Sequence[Prediction], bins: int = BINS) -> fl
     return sum(gaps) / len(predictions)
 
 
-def _binned(predictions: Sequence[Prediction], bins: int) -> list[list[tuple[float, bool]]]:
+def _binned(predictions: Sequence[Answer], bins: int) -> list[list[tuple[float, bool]]]:
     """Confidence and whether it was right, in bins of equal counts."""
     pairs = sorted((item.confidence, item.rank == 1) for item in predictions)
     edges = [round(number * len(pairs) / bins) for number in range(bins + 1)]
@@ -135,7 +148,7 @@ class RiskPoint:
     risk: float
 
 
-def risk_coverage(predictions: Sequence[Prediction]) -> list[RiskPoint]:
+def risk_coverage(predictions: Sequence[Answer]) -> list[RiskPoint]:
     """The curve from the surest prediction to all of them.
 
     Source: El-Yaniv and Wiener 2010, https://www.jmlr.org/papers/v11/el-yaniv10a.html
@@ -148,14 +161,15 @@ def risk_coverage(predictions: Sequence[Prediction]) -> list[RiskPoint]:
     ]
 
 
-def top1_at_coverage(predictions: Sequence[Prediction], coverage: float) -> float:
+def top1_at_coverage(predictions: Sequence[Answer], coverage: float) -> float:
     """Share right among the `coverage` most confident predictions."""
     answered = _surest_first(predictions)[: max(1, round(coverage * len(predictions)))]
     return sum(item.rank == 1 for item in answered) / len(answered)
 
 
-def _surest_first(predictions: Sequence[Prediction]) -> list[Prediction]:
-    return sorted(predictions, key=lambda item: (-item.confidence, item.thread.id))
+def _surest_first(predictions: Sequence[Answer]) -> list[Answer]:
+    """Of equally sure ones the wrong ones first: nothing is gained by their order."""
+    return sorted(predictions, key=lambda item: (-item.confidence, -item.rank))
 
 
 # --- tables ------------------------------------------------------------------------------------

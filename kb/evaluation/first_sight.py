@@ -18,7 +18,7 @@ import msgspec
 from kb.errors import InputError
 from kb.evaluation.figures import TITLES, Prediction, quality
 from kb.evaluation.intervals import share
-from kb.evaluation.published import RECORD, BatchRecord, load_records
+from kb.evaluation.published import RECORD, BatchAnswer, BatchRecord, load_records
 from kb.service import Service
 from kb.train.samples import addresses, thread_address
 from kb.train.threads import LabelledThread
@@ -140,6 +140,17 @@ def record_of(
             for name, item in figures.items()
             if item.mean is not None and item.low is not None and item.high is not None
         },
+        answers=tuple(
+            BatchAnswer(
+                cause=item.post.cause,
+                named=item.prediction.causes[0],
+                confidence=round(item.prediction.confidence, DIGITS),
+                rank=item.prediction.rank,
+                lang="en" if item.post.lang == "en" else "zh",
+                log=bool(item.post.log),
+            )
+            for item in answers
+        ),
     )
 
 

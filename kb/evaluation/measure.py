@@ -16,7 +16,7 @@ from kb.diagnose.verdict import UNKNOWN_BELOW, Verdict
 from kb.errors import InputError
 from kb.evaluation.figures import Prediction, macro, quality
 from kb.evaluation.intervals import share
-from kb.evaluation.published import Interval
+from kb.evaluation.published import Interval, LearningPoint
 from kb.evaluation.stages import Stages, pastes, time_stages
 from kb.service import Service
 from kb.train.reports import FOLDER as REPORTS
@@ -41,6 +41,8 @@ from kb.types.entries import Entry
 from kb.types.vocabulary import EvidenceKind, Language
 
 QUOTED = 100  # characters of what set off an alarm
+STEPS = 8  # of which a share of the reports is taken
+SHARES = (0.0, 0.125, 0.25, 0.5, 1.0)
 Rank = Callable[[Sample], Ranking]  # by weights and a reader that never saw the project
 
 
@@ -145,6 +147,7 @@ class Measured:
     stages: Stages
     healthy: tuple[HealthyLog, ...]
     cases: int
+    learning: tuple[LearningPoint, ...] = ()
     unknown_below: float = UNKNOWN_BELOW
 
     @property
@@ -219,6 +222,7 @@ def measure(
         stages=stages,
         healthy=logs,
         cases=len(service.knowledge.cases),
+        learning=tuple(learning_curve(threads, service, relations)),
     )
 
 
@@ -386,6 +390,43 @@ def worth_of_evidence(
             )
         )
     return table
+
+
+# --- what the reports teach ----------------------------------------------------------------------
+
+
+def learning_curve(
+    threads: Sequence[LabelledThread], service: Service, relations: Relations
+) -> list[LearningPoint]:
+    """The measurable threads, judged with readers that learned from more and more reports.
+
+    And from all but those of one source. Weights are fitted anew with each.
+    """
+    samples, more = thread_samples(threads, service, relations), case_samples(service, relations)
+    reports = load_reports(service.settings.data / REPORTS)
+    told = described_reports(service, relations, reports)
+    parts = {
+        f"{part:.0%}": [one for n, one in enumerate(told) if n % STEPS < part * STEPS]
+        for part in SHARES
+    }
+    for source in dict.fromkeys(report.source for report in reports):
+        pairs = zip(told, reports, strict=True)
+        parts[f"without {source}"] = [one for one, report in pairs if report.source != source]
+    curve = []
+    for name, part in parts.items():
+        reader = HeldOutReader([*samples, *more, *part], service)
+        read, others = ([reader.read(one) for one in many] for many in (samples, more))
+        fitted = CrossFit(read, causes_of(service), others)
+        shown = measurable(predict(threads, read, fitted))
+        curve.append(
+            LearningPoint(
+                name=name,
+                reports=len(part),
+                top1=share(shown, lambda item: item.rank == 1),
+                top3=share(shown, lambda item: item.rank <= 3),
+            )
+        )
+    return curve
 
 
 # --- healthy logs: each said to be a timeout is a false alarm ------------------------------------

@@ -67,6 +67,16 @@ class PartFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPoint:
+    """What the reader reaches that has learned from `reports` shipped reports; held out."""
+
+    name: str
+    reports: int
+    top1: Interval
+    top3: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisFigures:
     """How good the diagnosis is; `figures` go by the names of `kb.evaluation.measure`.
 
@@ -86,6 +96,7 @@ class DiagnosisFigures:
     bins: tuple[ConfidenceBin, ...]
     causes: tuple[CauseFigures, ...]
     parts: tuple[PartFigures, ...]
+    learning: tuple[LearningPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,12 +200,26 @@ def _rounded(value: object) -> dict[str, Any]:
 # --- first sight ---------------------------------------------------------------------------------
 
 
+class BatchAnswer(msgspec.Struct, frozen=True):
+    """One answer: the right cause, the one named first and how surely, the place of the right one.
+
+    `log` tells whether one was pasted.
+    """
+
+    cause: str
+    named: str
+    confidence: float
+    rank: int
+    lang: str
+    log: bool
+
+
 class BatchRecord(msgspec.Struct, frozen=True):
     """A line of data/golden/first_sight.jsonl: one batch, asked once.
 
     `version` is the digest of data/, `digest` that of the addresses, so that a batch is not asked
     again under another name. `figures` are means and 95 % intervals by name, as
-    `FIRST_SIGHT_TITLES` tells them.
+    `FIRST_SIGHT_TITLES` tells them. Early batches have no `answers`.
     """
 
     batch: str
@@ -205,6 +230,7 @@ class BatchRecord(msgspec.Struct, frozen=True):
     zh: int
     recent: int
     figures: dict[str, tuple[float, float, float]]
+    answers: tuple[BatchAnswer, ...] = ()
 
 
 def load_records(folder: Path) -> tuple[BatchRecord, ...]:

@@ -126,6 +126,7 @@ def diagnosis_figures(measured: Measured, *, date: str) -> DiagnosisFigures:
             )
             for name, part in splits(shown).items()
         ),
+        learning=measured.learning,
     )
 
 
@@ -218,6 +219,7 @@ def render(measured: Measured) -> str:
         _twins(measured),
         _healthy(measured),
         _evidence(measured),
+        _learning(measured),
         _time(measured),
         _misses(measured),
     )
@@ -417,6 +419,17 @@ def _evidence(measured: Measured) -> str:
         "incidents, and all. Milliseconds are those of the stages it needs."
     )
     return _section("What each evidence is worth", intro, table(header, rows))
+
+
+def _learning(measured: Measured) -> str:
+    """What the learned reader gets from the shipped reports."""
+    rows = [[point.name, point.reports, point.top1, point.top3] for point in measured.learning]
+    return _section(
+        "What the reports teach",
+        "Measurable incidents, judged with a reader that learned from so many of the shipped "
+        "reports beside the other threads and the cases' symptoms.",
+        table(["reports", "n", "first", "among three"], rows),
+    )
 
 
 def _time(measured: Measured) -> str:

@@ -14,12 +14,15 @@ from app.web.components.markup import html
 from app.web.context import interface_words, service, show_error
 from kb.diagnose.wording import percent
 from kb.errors import DataError
+from kb.evaluation.figures import RiskPoint, calibration_error, reliability, risk_coverage
 from kb.evaluation.published import (
+    BatchAnswer,
     BatchRecord,
     CauseFigures,
     ConfidenceBin,
     DiagnosisFigures,
     Interval,
+    LearningPoint,
     PublishedFigures,
     RetrievalFigures,
     load_published,
@@ -43,6 +46,7 @@ HEADLINES = (
     ("false_alarms", "page.false_alarms"),
 )
 BATCHES = 3
+SIGHT_BINS = 5  # of the answers of those batches
 AT_SIGHT = (
     ("top1", "page.first_right"),
     ("top1_also", "page.first_as_good"),
@@ -115,6 +119,62 @@ def _first_sight(words: Words) -> None:
         for batch in reversed(batches)
     ]
     markup.show(markup.table([names, *rows]))
+    _first_sight_answers([answer for batch in batches for answer in batch.answers], words)
+
+
+def _first_sight_answers(answers: Sequence[BatchAnswer], words: Words) -> None:
+    """Whether what is stated of fresh threads can be believed, and what is often missed."""
+    if not answers:
+        return
+    error = f"{calibration_error(answers):.2f}"
+    _section(words("page.sight_calibration"), words("page.what_sight", n=len(answers), error=error))
+    left, right = st.columns(2)
+    with left:
+        charts.show_chart(reliability_chart(reliability(answers, SIGHT_BINS), words))
+    with right:
+        charts.show_chart(risk_chart(risk_coverage(answers), words))
+    markup.show(markup.table(sight_table(answers, service().knowledge.causes, words)))
+
+
+def sight_table(
+    answers: Sequence[BatchAnswer], causes: Sequence[Cause], words: Words
+) -> list[list[str | Markup]]:
+    """A row a language and a cause: how many, and how often right first and among three."""
+    groups = {
+        words("page.english"): [answer for answer in answers if answer.lang == "en"],
+        words("page.chinese"): [answer for answer in answers if answer.lang == "zh"],
+        words("page.with_log"): [answer for answer in answers if answer.log],
+        words("page.words_only"): [answer for answer in answers if not answer.log],
+    }
+    titles = {cause.id: cause.title.get(words.language) for cause in causes}
+    counted = Counter(answer.cause for answer in answers)
+    for cause, _ in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])):
+        own = [answer for answer in answers if answer.cause == cause]
+        groups[titles.get(cause, cause)] = own
+    rows: list[list[str | Markup]] = [
+        ["", words("page.threads"), words("page.first_right"), words("page.three_right")]
+    ]
+    for name, own in groups.items():
+        if own:
+            first = sum(answer.rank == 1 for answer in own)
+            three = sum(answer.rank <= 3 for answer in own)
+            rows.append([name, str(len(own)), f"{first} / {len(own)}", f"{three} / {len(own)}"])
+    return rows
+
+
+def risk_chart(points: Sequence[RiskPoint], words: Words) -> charts.Spec:
+    """What answering less often buys: the share answered against the share of it wrong."""
+    rows = [{"answered": point.coverage, "wrong": point.risk} for point in points]
+    whole = {"scale": {"domain": [0, 1]}, "axis": {"format": "%", "tickCount": 5}}
+    x = charts.field("answered", "quantitative", words("page.share_answered"), **whole)
+    y = charts.field("wrong", "quantitative", words("page.share_wrong"), **whole)
+    return {
+        "config": charts.INK,
+        "data": {"values": rows},
+        "height": 340,
+        "mark": {"type": "line", "color": BLUE},
+        "encoding": {"x": x, "y": y},
+    }
 
 
 def batch_figure(batch: BatchRecord, name: str) -> str:
@@ -168,8 +228,21 @@ def _diagnosis(measured: DiagnosisFigures, words: Words) -> None:
     _section(words("page.calibration"), words("page.what_calibration", error=share(error)))
     with st.columns([3, 2])[0]:
         charts.show_chart(reliability_chart(measured.bins, words))
+    if measured.learning:
+        _section(words("page.learning"), words("page.what_learning"))
+        markup.show(markup.table(learning_table(measured.learning, words)))
     _section(words("page.by_cause_right"), words("page.what_causes"))
     markup.show(markup.table(cause_table(measured.causes, service().knowledge.causes, words)))
+
+
+def learning_table(points: Sequence[LearningPoint], words: Words) -> list[list[str]]:
+    """How much was learned from, and what was reached."""
+    header = [words("page.reports"), words("page.first_right"), words("page.three_right")]
+    rows = [
+        [f"{point.name} ({point.reports})", share(point.top1), share(point.top3)]
+        for point in points
+    ]
+    return [header, *rows]
 
 
 def _retrieval(measured: RetrievalFigures, words: Words) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from kb.evaluation.figures import Prediction, quality
 from kb.evaluation.intervals import share
 from kb.evaluation.measure import HealthyLog, KnownThread, Measured, Twin, known_figures
-from kb.evaluation.published import Interval
+from kb.evaluation.published import Interval, LearningPoint
 from kb.evaluation.stages import STAGES, TOTAL, Stages
 from tests.kb.train.examples import CAUSES, thread
 
@@ -71,6 +71,7 @@ def measured(took_ms: float = 4.0) -> Measured:
         stages=Stages(taken_ms=dict.fromkeys((*STAGES, TOTAL), (took_ms,))),
         healthy=healthy,
         cases=7,
+        learning=(LearningPoint(name="50%", reports=12, top1=steady, top3=steady),),
     )
 
 

@@ -144,3 +144,16 @@ def test_the_readme_leads_with_the_last_batches(root: Path, data_dir: Path) -> N
         names = ("top1", "top1_also", "top3")
         means = [f"{record.figures[name][0]:.2f}".lstrip("0") for name in names]
         assert cells[2:6] == [str(record.posts), *means]
+
+
+def test_a_record_holds_its_answers() -> None:
+    """Without the posts: what was right, what was named and how surely."""
+    record = record_of([asked(0, 0.9), asked(2, 0.8, number=2)], batch="b", date=DAY, version="v")
+    first, second = record.answers
+    assert (first.cause, first.named, first.confidence, first.rank) == (
+        "rank-crash",
+        "rank-crash",
+        0.9,
+        1,
+    )
+    assert (second.named, second.rank, second.lang, second.log) == ("network-fault", 3, "en", False)

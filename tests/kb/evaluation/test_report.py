@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import InputError
-from kb.evaluation.report import append_history, render, table, write_report
+from kb.evaluation.report import append_history, diagnosis_figures, render, table, write_report
 from tests.kb.evaluation.examples import measured, without_healthy
 
 
@@ -158,3 +158,9 @@ def test_without_healthy_logs_there_is_no_rate_of_alarms(tmp_path: Path) -> None
     path = tmp_path / "history.jsonl"
     append_history(path, without_healthy(measured()), date="2030-01-02")
     assert "false_alarms" not in lines(path)[0]
+
+
+def test_what_the_reports_teach_is_reported() -> None:
+    """A row a share of the reports, in the text and among the published figures."""
+    assert "| 50% | 12 | 0.500" in render(measured())
+    assert diagnosis_figures(measured(), date="2026-01-01").learning == measured().learning

@@ -17,10 +17,12 @@ from app.inputs.contributions import Feedback, StoredFeedback, add_feedback
 from app.web.views import quality as figures
 from kb.evaluation.published import (
     PUBLISHED,
+    BatchAnswer,
     BatchRecord,
     CauseFigures,
     ConfidenceBin,
     Interval,
+    LearningPoint,
     load_published,
 )
 from kb.knowledge.labels import Words
@@ -292,3 +294,32 @@ def test_figures_of_a_batch(name: str, shown: str) -> None:
         },
     )
     assert figures.batch_figure(batch, name) == shown
+
+
+def answer(cause: str, rank: int, *, lang: str = "en", log: bool = False) -> BatchAnswer:
+    """One of a batch, stated with 50 %."""
+    named = cause if rank == 1 else "other"
+    return BatchAnswer(cause=cause, named=named, confidence=0.5, rank=rank, lang=lang, log=log)
+
+
+def test_what_is_missed_at_first_sight_is_counted(words: Words, real: Service) -> None:
+    """By language, by log, and by the cause it was; causes most often met first."""
+    answers = [answer("rendezvous", 1), answer("rendezvous", 3, lang="zh"), answer("odd", 4)]
+    table = figures.sight_table(answers, real.knowledge.causes, words)
+    assert [row[1:] for row in table[1:]] == [
+        ["2", "1 / 2", "1 / 2"],
+        ["1", "0 / 1", "1 / 1"],
+        ["3", "1 / 3", "2 / 3"],
+        ["2", "1 / 2", "2 / 2"],
+        ["1", "0 / 1", "0 / 1"],
+    ]
+    assert table[-1][0] == "odd"
+
+
+def test_what_the_reports_teach_is_told(words: Words) -> None:
+    """A row a share of them."""
+    point = LearningPoint(name="25%", reports=800, top1=STEADY, top3=STEADY)
+    (header, row) = figures.learning_table([point], words)
+    assert len(header) == len(row) == 3
+    assert row[0] == "25% (800)"
+    assert row[1].startswith("69")
