@@ -94,6 +94,29 @@ class Description:
     tokens: tuple[tuple[str, ...], ...]
     meaning: Floats
 
+    @classmethod
+    def whole(
+        cls,
+        places: tuple[tuple[str, int], ...],
+        tokens: tuple[tuple[str, ...], ...],
+        meaning: Floats,
+    ) -> Description:
+        """A description of just these sentences, whatever the length of `meaning`."""
+        norm = float(np.linalg.norm(meaning.sum(axis=0))) if places else 0.0
+        chars = sum(len(text) for text, _ in places)
+        length = math.sqrt(chars / (chars + FEW_CHARS))
+        return cls(
+            places=places, tokens=tokens, meaning=meaning * (length / norm) if norm else meaning
+        )
+
+    def of(self, numbers: Sequence[int]) -> Description:
+        """The description of some of its sentences alone."""
+        return Description.whole(
+            tuple(self.places[number] for number in numbers),
+            tuple(self.tokens[number] for number in numbers),
+            self.meaning[list(numbers)],
+        )
+
 
 def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Description:
     """Cut a person's words into sentences, tokens and vectors."""
@@ -112,15 +135,7 @@ def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Descriptio
         tokens.append(tuple(new))
     vectors = embedder.encode_passages([text for text, _ in places])
     lengths = np.sqrt([[len(text)] for text, _ in places]).reshape(-1, 1).astype(np.float32)
-    meaning = vectors * lengths
-    norm = float(np.linalg.norm(meaning.sum(axis=0))) if places else 0.0
-    chars = sum(len(text) for text, _ in places)
-    length = math.sqrt(chars / (chars + FEW_CHARS))
-    return Description(
-        places=tuple(places),
-        tokens=tuple(tokens),
-        meaning=meaning * (length / norm) if norm else meaning,
-    )
+    return Description.whole(tuple(places), tuple(tokens), vectors * lengths)
 
 
 def words_norm(idf: NDArray[np.floating[Any]], rows: Sequence[int]) -> float:
@@ -151,16 +166,13 @@ class Reader:
         if not words.strip() or not self.model.tokens:
             return ()
         described = describe(words, self._embedder, self._tokenizer)
-        rows = [[self._row[t] for t in own if t in self._row] for own in described.tokens]
-        every = [row for own in rows for row in own]
-        if not every:
-            return ()
-        norm = words_norm(self.model.idf, every)
-        shares = described.meaning @ self._meaning
-        for number, own in enumerate(rows):
-            shares[number] += (self.model.idf[own] / norm) @ self._words[own]
-        shares -= shares.mean(axis=1, keepdims=True)
-        most = np.abs(shares).max(axis=1, keepdims=True)
+        shares = self._shares(described)
+        # What says nothing takes no part: a greeting does not weaken what stands beside it.
+        telling = np.abs(shares).max(axis=1, initial=0.0) > FLOOR
+        if not telling.all():
+            described = described.of(np.flatnonzero(telling).tolist())
+            shares = self._shares(described)
+        most = np.abs(shares).max(axis=1, keepdims=True, initial=0.0)
         shares *= np.maximum(0.0, 1 - FLOOR / np.maximum(most, FLOOR))
         return tuple(
             SentenceShare(
@@ -171,6 +183,18 @@ class Reader:
             for (text, line), share in zip(described.places, shares, strict=True)
             if share.any()
         )
+
+    def _shares(self, described: Description) -> Floats:
+        """What each sentence adds to each cause, around its mean; shape (sentences, causes)."""
+        rows = [[self._row[t] for t in own if t in self._row] for own in described.tokens]
+        every = [row for own in rows for row in own]
+        if not every:
+            return np.zeros((len(rows), len(self.model.causes)), dtype=np.float32)
+        norm = words_norm(self.model.idf, every)
+        shares = described.meaning @ self._meaning
+        for number, own in enumerate(rows):
+            shares[number] += (self.model.idf[own] / norm) @ self._words[own]
+        return np.asarray(shares - shares.mean(axis=1, keepdims=True), dtype=np.float32)
 
 
 def reader_signals(

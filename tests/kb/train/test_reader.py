@@ -24,7 +24,7 @@ TEXTS = {
 def samples() -> list[ReaderSample]:
     """Twelve descriptions of two causes, each a group of its own."""
     return [
-        ReaderSample(words=f"{text}. {n}.", target={cause: 1.0}, group=f"{cause}{n}", weight=1.0)
+        ReaderSample(words=f"{text}. {n}.", target={cause: 1.0}, group=f"{cause}{n}", weight=9.0)
         for cause, texts in TEXTS.items()
         for n, text in enumerate(texts * 3)
     ]
@@ -58,7 +58,7 @@ def test_the_same_samples_give_the_same_model() -> None:
 def test_a_group_is_held_out() -> None:
     """What a group alone says is not known when it is judged, but when it is not held out."""
     odd = [
-        ReaderSample(words="zebra zebra crossing", target={CAUSES[1]: 1.0}, group="odd", weight=1.0)
+        ReaderSample(words="zebra zebra crossing", target={CAUSES[1]: 1.0}, group="odd", weight=9.0)
     ] * 6
     fit = fitted(odd)
     assert "zebra" in fit.model().tokens

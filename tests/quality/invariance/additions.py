@@ -39,7 +39,7 @@ class Addition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         text: with placeholders between at signs; a line with ``@rank@`` is repeated a rank.
         place: where it may stand.
         needs: what must be so of the incident (`CONDITIONS`).
-        against: causes of incidents in which it would be untrue.
+        against: causes of which it would be untrue: of the incident, or as it is answered without.
     """
 
     id: str
@@ -62,11 +62,15 @@ class Wrapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One way to change a report; `apply` gives None where it does not fit the incident."""
+    """One way to change a report; `apply` gives None where it does not fit the incident.
+
+    `against` are those of an addition.
+    """
 
     id: str
     kind: str
     apply: Callable[[KnownIncident, Sizes], Pasted | None]
+    against: tuple[str, ...] = ()
 
 
 def _several_nodes(incident: Incident) -> bool:
@@ -87,7 +91,12 @@ CONDITIONS: Mapping[str, Callable[[Incident], bool]] = {
 def disturbances() -> tuple[Disturbance, ...]:
     """All additions and transformations, in a fixed order."""
     chosen = [
-        Disturbance(addition.id, path.stem, partial(_added, addition, path.stem in SPOKEN))
+        Disturbance(
+            addition.id,
+            path.stem,
+            partial(_added, addition, path.stem in SPOKEN),
+            addition.against,
+        )
         for path in sorted((HERE / "additions").glob("*.yaml"))
         for addition in msgspec.convert(_rows(path), tuple[Addition, ...])
     ]

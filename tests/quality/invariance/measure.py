@@ -99,6 +99,8 @@ class InvarianceMeasure:
     def disturb(self, incident: KnownIncident, one: Disturbance) -> DisturbedReport | None:
         """One report disturbed; None where that does not fit or changes nothing."""
         before = self._plain_verdict(incident)
+        if before.ranking.causes[0].cause in one.against:
+            return None  # it denies what is answered: that tells something
         pasted = one.apply(incident, Sizes(before.reading.incident, incident.text))
         if pasted is None or pasted == incident.text:
             return None
