@@ -34,6 +34,7 @@ FEW_WORDS = 8.0  # length of words that says half as much as many would: two or 
 FEW_CHARS = 60  # the same of the meaning
 MAX_SENTENCES = 120
 FLOOR = 0.35  # nats that any sentence has by chance; a greeting has .31 in the median, others .63
+TELLING = 0.6  # of what the most telling sentence says alone: one that says less is left out
 QUOTED = 3  # sentences that are signals of their own; the others are one together
 MAX_QUOTE = 160
 REPAIR = "run python -m kb.train.fit, or reinstall the package"
@@ -166,12 +167,15 @@ class Reader:
         if not words.strip() or not self.model.tokens:
             return ()
         described = describe(words, self._embedder, self._tokenizer)
+        # What tells little takes no part: a greeting does not weaken what stands beside it.
+        alone = [
+            float(np.abs(self._shares(described.of([number]))).max())
+            for number in range(len(described.places))
+        ]
+        most_telling = max(alone, default=0.0)
+        telling = [n for n, one in enumerate(alone) if one >= TELLING * most_telling]
+        described = described.of(telling)
         shares = self._shares(described)
-        # What says nothing takes no part: a greeting does not weaken what stands beside it.
-        telling = np.abs(shares).max(axis=1, initial=0.0) > FLOOR
-        if not telling.all():
-            described = described.of(np.flatnonzero(telling).tolist())
-            shares = self._shares(described)
         most = np.abs(shares).max(axis=1, keepdims=True, initial=0.0)
         shares *= np.maximum(0.0, 1 - FLOOR / np.maximum(most, FLOOR))
         return tuple(

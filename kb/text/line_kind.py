@@ -7,7 +7,7 @@ around it. Logs, diagnosis, import, the chat and the language of an answer all a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kb.text.line_model import LineSigns, shipped_model
@@ -20,6 +20,8 @@ CODE_SIGNS = frozenset(  # of code and commands that stand unfenced between an a
     ("import", "definition", "call", "assigned-call", "python-word", "command", "export", "flag")
 )
 PERSONAL_SIGNS = frozenset(("first-person", "question", "han-person", "thanks", "person-verb"))
+WRITTEN = frozenset({LineKind.SCRIPT, LineKind.CODE, LineKind.CONFIG, LineKind.ENVIRONMENT})
+_COMMENT = re.compile(r"\s{0,80}# ?[a-z\u4e00-\u9fff]")  # headings of Markdown begin with a capital
 PRINTED = frozenset({LineKind.OUTPUT, LineKind.STACK})  # by a program, while it ran
 
 
@@ -31,7 +33,7 @@ def read_lines(text: str, file: str = "") -> tuple[TextLine, ...]:
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
     model = shipped_model()
     signs = model.reader.read(lines)
-    return tuple(
+    read = [
         TextLine(
             number=number,
             text=line.text,
@@ -43,7 +45,21 @@ def read_lines(text: str, file: str = "") -> tuple[TextLine, ...]:
             zip(signs, model.best_path(signs), strict=True), start=1
         )
         if not line.blank
-    )
+    ]
+    return tuple(_comments(read))
+
+
+def _comments(lines: Sequence[TextLine]) -> Iterator[TextLine]:
+    """A comment beside lines of a script is part of it, however much it reads like words."""
+    for place, line in enumerate(lines):
+        if line.kind is LineKind.PROSE and _COMMENT.match(line.text):
+            beside = [
+                other.kind for other in (*lines[place + 1 : place + 2], *lines[place - 1 : place])
+            ]
+            written = [kind for kind in beside if kind in WRITTEN]
+            yield replace(line, kind=written[0]) if written else line
+        else:
+            yield line
 
 
 def _kind(kind: LineKind, line: LineSigns) -> LineKind:
