@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,6 +33,9 @@ from kb.store import Store
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
 from kb.types.entries import Filters
+
+if TYPE_CHECKING:
+    from kb.second_reader.asking import SecondReader
 
 STAMP = "opened.json"  # in the state folder
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
@@ -102,7 +106,30 @@ def _assemble(
                 max_line=settings.max_line,
             ),
             close=store.close,
+            second_reader=_open_second_reader(settings, knowledge),
         )
+    )
+
+
+def _open_second_reader(settings: Settings, knowledge: Knowledge) -> SecondReader | None:
+    """The language model that reads along, where one is set."""
+    if not settings.llm_base_url:
+        return None
+    from kb.second_reader.asking import Limits, SecondReader
+    from kb.second_reader.client import ModelClient
+
+    return SecondReader(
+        ModelClient(
+            settings.llm_base_url,
+            settings.llm_model,
+            settings.llm_api_key,
+            limit_s=settings.llm_timeout,
+        ),
+        knowledge,
+        Limits(settings.llm_per_minute, settings.llm_per_day),
+        trust=float(settings.llm_trust) if settings.llm_trust else None,
+        home=settings.home,
+        address=settings.llm_base_url,
     )
 
 

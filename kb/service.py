@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.rendering import render
 from kb.diagnose.signals import Signal
@@ -25,6 +25,9 @@ from kb.types.answer import Diagnosis, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
 from kb.types.incident import Incident, LogReading
 from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from kb.second_reader.asking import SecondReader
 
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
 
@@ -67,6 +70,7 @@ class Components:
     engine: Engine
     make_reader: Callable[[], LogReader]
     close: Callable[[], None]
+    second_reader: SecondReader | None = None
 
 
 class Service:
@@ -78,6 +82,7 @@ class Service:
         self.store = components.store
         self.searcher = components.searcher
         self.engine = components.engine
+        self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
 
@@ -274,6 +279,8 @@ class Service:
 
     def close(self) -> None:
         """Let go of files and connections."""
+        if self.second_reader is not None:
+            self.second_reader.close()
         self._components.close()
 
     # --- parts -----------------------------------------------------------------------------

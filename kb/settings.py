@@ -59,6 +59,13 @@ class Settings:
     slack_api_url: str = "https://slack.com/api/"
     slack_files_host: str = "files.slack.com"  # files come from nowhere else
     slack_max_file: int = 20 * MIB
+    llm_base_url: str = ""  # of a language model that reads along; empty: none does
+    llm_model: str = ""
+    llm_api_key: str = field(default="", repr=False)
+    llm_timeout: int = 30  # seconds
+    llm_trust: str = ""  # from 0 to 1; empty: what was measured of the model
+    llm_per_minute: int = 10  # questions, of all people together
+    llm_per_day: int = 500
     log_level: str = "warning"
 
 
@@ -73,16 +80,22 @@ _INTEGERS = {
     "chat_days": (1, 3650),
     "kept_days": (0, 36_500),
     "slack_max_file": (1024, 1 << 30),
+    "llm_timeout": (1, 600),
+    "llm_per_minute": (1, 10_000),
+    "llm_per_day": (1, 1_000_000),
 }
 _CHOICES = {
     "lang": ("", "zh", "en"),
     "slack_mode": ("socket", "http"),
     "log_level": ("debug", "info", "warning", "error", "critical"),
 }
-# Of the language model that worded answers anew. Whoever has set them expects what is gone.
-_REMOVED = frozenset(
-    PREFIX + name for name in ("LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", "LLM_TIMEOUT")
-)
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
 
 
 def _convert(name: str, text: str) -> object:
@@ -114,6 +127,13 @@ def _convert(name: str, text: str) -> object:
             reason="setting_choice",
             values={"key": key, "text": text, "allowed": allowed},
         )
+    if name == "llm_trust" and not _is_share(text):
+        raise SettingsError(
+            f"{key}={text!r} is no share",
+            todo=f"set {key} to a number from 0 to 1, or unset it",
+            reason="setting_range",
+            values={"key": key, "text": text, "low": "0", "high": "1"},
+        )
     if name in ("home", "data"):
         return Path(text).expanduser()
     return text
@@ -132,13 +152,6 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     for key in sorted(environ):
         if not key.startswith(PREFIX):
             continue
-        if key in _REMOVED:
-            raise SettingsError(
-                f"{key} is set, but a language model no longer rewords answers",
-                todo=f"unset {key}; a later version will use a language model as a second reader",
-                reason="setting_removed",
-                values={"key": key},
-            )
         name = known.get(key)
         if name is None:
             import difflib
@@ -153,4 +166,27 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             )
         if environ[key] or name == "lang":
             values[name] = _convert(name, environ[key])
-    return Settings(**values)  # type: ignore[arg-type]
+    settings = Settings(**values)  # type: ignore[arg-type]
+    _check_model(settings)
+    return settings
+
+
+def _check_model(settings: Settings) -> None:
+    """Whether the language model's settings belong together."""
+    url, model = settings.llm_base_url, settings.llm_model
+    if url and not url.startswith(("http://", "https://")):
+        raise SettingsError(
+            f"{PREFIX}LLM_BASE_URL={url!r} is no address",
+            todo="give one that begins with http:// or https:// and ends before /chat/completions",
+            reason="setting_address",
+            values={"key": f"{PREFIX}LLM_BASE_URL", "text": url},
+        )
+    if bool(url) != bool(model):
+        missing = f"{PREFIX}LLM_MODEL" if url else f"{PREFIX}LLM_BASE_URL"
+        other = f"{PREFIX}LLM_BASE_URL" if url else f"{PREFIX}LLM_MODEL"
+        raise SettingsError(
+            f"{other} is set and {missing} is not",
+            todo=f"set both, or unset {other}",
+            reason="setting_both",
+            values={"key": other, "near": missing},
+        )

@@ -55,12 +55,16 @@ FORM_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnoseOptions:
-    """How to answer; `keep` saves the diagnosis under an id of its own."""
+    """How to answer; `keep` saves the diagnosis under an id of its own.
+
+    `wait` is how many seconds to wait for the language model, where one is set.
+    """
 
     language: Language | None
     top: int | None = None
     torch: str | None = None
     keep: bool = False
+    wait: int = 0
 
     def overridden(self, item: DiagnoseRequest) -> DiagnoseOptions:
         """What a body says itself goes before the request's parameters."""

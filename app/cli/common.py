@@ -198,6 +198,17 @@ def write_diagnosis(
     click.echo(text, nl=False, err=err, color=state.colour)
 
 
+def write_change(
+    state: State, first: Diagnosis, better: Diagnosis, labels: Mapping[str, Bilingual]
+) -> None:
+    """Print what a language model changed of the answer printed before."""
+    from app.render.terminal import render_change
+    from kb.knowledge.labels import Words
+
+    text = render_change(first, better, Words(labels, better.language), width=text_width())
+    click.echo(text, nl=False, color=state.colour)
+
+
 def write_json(value: object) -> None:
     """Print `value` as indented JSON in the order of its fields."""
     import msgspec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,17 +14,19 @@ from app.cli.common import (
     check_sources,
     format_option,
     language_option,
+    note,
     stdin_chunks,
     stdin_stream,
     torch_option,
+    write_change,
     write_diagnosis,
     write_json,
 )
-from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
     from kb.service import Service
+    from kb.types.incident import LogReading
 
 STDIN = (Path("-"),)
 FILES = click.Path(path_type=Path, allow_dash=True)
@@ -65,31 +67,32 @@ def command(
     state = context.find_object(State) or State()
     files = check_sources(files, dumps=dumps)
     with state.service() as service:
-        diagnosis = _diagnose(service, state, files, dumps, language=language, top=top, torch=torch)
-        write_diagnosis(state, diagnosis, service.knowledge.labels, form, full=full)
+        language = state.language(language)
+        verdict = service.judge(_read(service, files, dumps), torch=torch)
+        if service.second_reader is not None and form != "text":
+            verdict = service.second_reader.read(verdict)
+        diagnosis = service.render(verdict, language=language, top=top)
+        labels = service.knowledge.labels
+        write_diagnosis(state, diagnosis, labels, form, full=full)
+        if service.second_reader is not None and form == "text":
+            click.echo("", err=True)
+            note(f"asking the language model at {service.second_reader.address} ...")
+            better = service.render(service.second_reader.read(verdict), language=language, top=top)
+            write_change(state, diagnosis, better, labels)
+            diagnosis = better
     context.exit(EXIT_DIAGNOSED if diagnosis.status == "diagnosed" else EXIT_UNDECIDED)
 
 
-def _diagnose(
-    service: Service,
-    state: State,
-    files: tuple[Path, ...],
-    dumps: tuple[Path, ...],
-    *,
-    language: Language | None,
-    top: int | None = None,
-    torch: str | None = None,
-) -> Diagnosis:
-    options: dict[str, Any] = {"language": state.language(language), "top": top, "torch": torch}
+def _read(service: Service, files: tuple[Path, ...], dumps: tuple[Path, ...]) -> LogReading:
     if files != STDIN:
-        return service.answer(service.read_paths(files, dumps=dumps), **options)
+        return service.read_paths(files, dumps=dumps)
     if not dumps:
-        return service.answer(service.read_stream(stdin_chunks()), **options)
+        return service.read_stream(stdin_chunks())
     from app.inputs.uploads import upload_folder
 
     with upload_folder() as folder:
         path = folder.add("stdin.log", stdin_stream())
-        return service.answer(service.read_paths([path], dumps=dumps), **options)
+        return service.read_paths([path], dumps=dumps)
 
 
 @click.command("ranks")
@@ -112,7 +115,8 @@ def ranks_command(
     state = context.find_object(State) or State()
     files = check_sources(files, dumps=dumps)
     with state.service() as service:
-        diagnosis = _diagnose(service, state, files, dumps, language=language)
+        reading = _read(service, files, dumps)
+        diagnosis = service.answer(reading, language=state.language(language))
         if form == "json":
             write_json(diagnosis.incident.ranks)
         else:

@@ -26,6 +26,7 @@ def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
         for number, cause in enumerate(answer.causes, start=1):
             blocks += _cause(cause, number, words)
         blocks.append(md_text(present.unknown_share(answer, words)))
+    blocks += [md_text(text) for text in present.second_reading(answer, words)]
     if answer.best_check:
         blocks += [f"### {words('heading.best_check')}", _checks([answer.best_check])]
     blocks += _warnings(answer, words)

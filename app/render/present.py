@@ -42,6 +42,24 @@ WORDS = frozenset({"term", "translation"})  # of one character they say nothing
 SEARCH_KINDS = NAMES | {"term", "translation", "language"}
 
 
+def second_reading(answer: Diagnosis, words: Words) -> list[str]:
+    """What a language model made of the report, or why nothing; empty where none was asked."""
+    second = answer.second_reader
+    if second is None:
+        return []
+    if second.why:
+        return [words("second.none", model=second.model, why=second.why)]
+    top = ", ".join(f"{one.title} {percent(one.probability)}" for one in second.top)
+    said = words(
+        "second.says",
+        model=second.model,
+        top=top,
+        trust=f"{second.trust:.2f}",
+        tokens=second.tokens,
+    )
+    return [said, words("second.asks", ask=second.ask)] if second.ask else [said]
+
+
 # --- numbers and places ------------------------------------------------------------------------
 
 

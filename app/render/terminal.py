@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from app.render import present
 from app.render.columns import columns, cut, hang, pad, paragraphs, wrap
 from app.render.escape import printable, safe_url
+from kb.diagnose.wording import percent
 from kb.knowledge.labels import Words
 from kb.types.answer import (
     AnswerCheck,
@@ -47,6 +48,8 @@ def render_text(
     if answer.causes:
         blocks.append([heading(words("heading.causes"))])
         blocks += _causes(answer, words, width, full=full, more=more)
+    if second := present.second_reading(answer, words):
+        blocks.append([line for text in second for line in wrap(text, width)])
     if answer.best_check:
         blocks.append(_commands(words("heading.best_check"), [answer.best_check], width))
     if answer.warnings:
@@ -63,6 +66,22 @@ def render_text(
         blocks += [_timeline(answer, words, width), _rank_table(answer, words)]
     blocks.append([click.style(present.footer(answer, words), dim=True)])
     return paragraphs(blocks)
+
+
+def render_change(first: Diagnosis, better: Diagnosis, words: Words, *, width: int) -> str:
+    """What a language model made of the answer `first`: its opinion, and the causes after it."""
+    before = {cause.id: cause.probability for cause in first.causes}
+    answer = printable(better)
+    lines = [line for text in present.second_reading(answer, words) for line in wrap(text, width)]
+    if answer.second_reader is None or answer.second_reader.why:
+        return paragraphs([lines])
+    rows = []
+    for number, cause in enumerate(answer.causes, start=1):
+        row = f"{number}. {cause.title}  {percent(cause.probability)}"
+        if cause.id in before:
+            row += words("second.before", share=percent(before[cause.id]))
+        rows += wrap(row, width)
+    return paragraphs([[heading(words("second.heading"))], rows, lines])
 
 
 def heading(text: str) -> str:

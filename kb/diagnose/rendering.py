@@ -30,8 +30,10 @@ from kb.types.answer import (
     AnswerMoment,
     Diagnosis,
     Evidence,
+    LikelyCause,
     NextStep,
     RankedCause,
+    SecondReading,
     SimilarCase,
 )
 from kb.types.entries import Hit
@@ -111,6 +113,26 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         redactions=reading.redactions,
         setting_notes=settings.notes,
         settings_in_order=settings.in_order,
+        second_reader=_second_reading(made),
+    )
+
+
+def _second_reading(made: _Rendering) -> SecondReading | None:
+    second = made.verdict.second
+    if second is None:
+        return None
+    titles = {cause.id: cause.title.get(made.words.language) for cause in made.knowledge.causes}
+    return SecondReading(
+        model=second.model,
+        why=made.words(f"second.{second.why}", **second.why_values) if second.why else "",
+        trust=second.trust,
+        top=tuple(
+            LikelyCause(id=cause, title=titles[cause], probability=round(share, 4))
+            for cause, share in second.top
+        ),
+        ask=second.ask,
+        tokens=second.tokens,
+        took_ms=second.took_ms,
     )
 
 

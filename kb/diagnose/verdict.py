@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
@@ -51,6 +51,30 @@ REPORT_EVENTS = (frozenset({"hang"}), frozenset({DISTRIBUTED, "failure"}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecondOpinion:
+    """What came of asking a language model (`kb.second_reader`).
+
+    Attributes:
+        model: as its server names it.
+        why, why_values: why there is no opinion: a label `second.<why>` and what fills it; empty
+            where there is one.
+        trust: how much its opinion counts, from 0 to 1.
+        top: its likeliest causes with their shares.
+        ask: the question that would decide, in its words.
+        tokens: read and written; 0 where its server does not tell.
+    """
+
+    model: str
+    why: str
+    trust: float
+    why_values: Mapping[str, str] = field(default_factory=dict)
+    top: tuple[tuple[str, float], ...] = ()
+    ask: str = ""
+    tokens: int = 0
+    took_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What the engine concludes from a reading, in no language yet.
 
@@ -66,6 +90,7 @@ class Verdict:
         conflicts: what the settings contradict.
         torch: torch's version where a person named it.
         took_ms: wall time of reading and judging.
+        second: what came of asking a language model; None where none was asked.
     """
 
     reading: LogReading
@@ -78,6 +103,7 @@ class Verdict:
     conflicts: tuple[SettingConflict, ...] = ()
     torch: str = ""
     took_ms: float = 0.0
+    second: SecondOpinion | None = None
 
 
 class Engine:

@@ -18,7 +18,7 @@ import msgspec
 from kb.errors import InputError
 from kb.evaluation.figures import TITLES, Prediction, quality
 from kb.evaluation.intervals import share
-from kb.evaluation.published import RECORD, BatchAnswer, BatchRecord, load_records
+from kb.evaluation.published import RECORD, BatchRecord, FirstSightAnswer, load_records
 from kb.service import Service
 from kb.train.samples import addresses, thread_address
 from kb.train.threads import LabelledThread
@@ -141,7 +141,7 @@ def record_of(
             if item.mean is not None and item.low is not None and item.high is not None
         },
         answers=tuple(
-            BatchAnswer(
+            FirstSightAnswer(
                 cause=item.post.cause,
                 named=item.prediction.causes[0],
                 confidence=round(item.prediction.confidence, DIGITS),

@@ -200,7 +200,7 @@ def _rounded(value: object) -> dict[str, Any]:
 # --- first sight ---------------------------------------------------------------------------------
 
 
-class BatchAnswer(msgspec.Struct, frozen=True):
+class FirstSightAnswer(msgspec.Struct, frozen=True):
     """One answer: the right cause, the one named first and how surely, the place of the right one.
 
     `log` tells whether one was pasted.
@@ -230,7 +230,7 @@ class BatchRecord(msgspec.Struct, frozen=True):
     zh: int
     recent: int
     figures: dict[str, tuple[float, float, float]]
-    answers: tuple[BatchAnswer, ...] = ()
+    answers: tuple[FirstSightAnswer, ...] = ()
 
 
 def load_records(folder: Path) -> tuple[BatchRecord, ...]:

@@ -162,12 +162,39 @@ class AnswerIncident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LikelyCause:
+    """A cause and its share of one reader's opinion."""
+
+    id: str
+    title: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondReading:
+    """What a language model makes of the report; `why` says why it makes nothing of it.
+
+    `trust` is how much its opinion counts, from 0 to 1, `top` what it alone would say, `ask` the
+    question that would decide, `tokens` what it cost.
+    """
+
+    model: str
+    why: str
+    trust: float
+    top: tuple[LikelyCause, ...]
+    ask: str
+    tokens: int
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The one answer every face shows (DIAGNOSIS_SCHEMA). `took_ms` is wall time inside the core.
 
     `best_check` is the check that best separates the two leading causes, or None. `warnings` are
     settings that contradict something or do harm, `setting_notes` what is true of others, and
-    `settings_in_order` counts those of which nothing is to be said.
+    `settings_in_order` counts those of which nothing is to be said. `second_reader` is None where
+    no language model was asked; where one answered, the probabilities hold its opinion.
     """
 
     schema: str
@@ -185,3 +212,4 @@ class Diagnosis:
     redactions: int = 0
     setting_notes: tuple[SettingWarning, ...] = ()
     settings_in_order: int = 0
+    second_reader: SecondReading | None = None

@@ -14,7 +14,7 @@ Restart = Literal["helps", "will_not_help", "unknown"]
 PatternScope = Literal["log", "text", "any"]
 PatternKind = Literal["timeout", "root", "cascade", "teardown", "context", "fact", "noise"]
 DiagnosisStatus = Literal["diagnosed", "unknown", "no_timeout"]
-EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader"]
+EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader", "language_model"]
 Level = Literal["low", "medium", "high"]
 AdviceVerdict = Literal[
     "no_effect",

@@ -81,6 +81,14 @@ Torch = Annotated[
 Keep = Annotated[
     bool, Query(description="Keep the answer; the headers Location and Link say where it stands.")
 ]
+Wait = Annotated[
+    int,
+    Query(
+        ge=0,
+        le=120,
+        description="Seconds to wait for the language model, where one is set; 0: not at all.",
+    ),
+]
 Read = Callable[[], LogReading]
 
 
@@ -105,6 +113,7 @@ async def diagnose(
     top: Top = None,
     torch: Torch = None,
     keep: Keep = False,
+    wait: Wait = 0,
 ) -> Response:
     """Say what happened in a log, why, and what to do.
 
@@ -115,10 +124,10 @@ async def diagnose(
     context = context_of(request)
     form = answer_type(request)
     language = context.language(request, lang)
-    options = DiagnoseOptions(language=language, top=top, torch=torch, keep=keep)
+    options = DiagnoseOptions(language=language, top=top, torch=torch, keep=keep, wait=wait)
     media = media_type(request)
     length = declared_length(request)
-    long = length is None or length > SHORT_BYTES
+    long = not _is_short(length)
     if media == FORM:
         diagnosis, saved_id = await _of_form(request, context, options, long=long)
     elif media == JSON or (_is_log(media) and not long):
@@ -128,6 +137,10 @@ async def diagnose(
     else:
         raise unsupported(media, tuple(BODIES))
     return _response(context, form, diagnosis, saved_id)
+
+
+def _is_short(length: int | None) -> bool:
+    return length is not None and length <= SHORT_BYTES
 
 
 def _is_log(media: str) -> bool:
@@ -145,8 +158,10 @@ async def _diagnose(
     service = context.service
 
     def work() -> tuple[Diagnosis, str]:
-        verdict = service.judge(read(), torch=options.torch)
-        diagnosis = service.render(verdict, language=options.language, top=options.top)
+        verdict = second = service.judge(read(), torch=options.torch)
+        if options.wait and service.second_reader is not None:
+            second = service.second_reader.read(verdict, wait_s=options.wait)
+        diagnosis = service.render(second, language=options.language, top=options.top)
         if not options.keep:
             return diagnosis, ""
         from kb.saved import save_diagnosis
@@ -187,9 +202,10 @@ async def _of_short_body(
             item = decoded_json(body, DiagnoseRequest)
             return await _of_item(request, context, item, options)
         # An archive may hold far more than its size tells: it must not hold up the others.
-        return await _diagnose_stream(context, [body], options, long=is_compressed(body))
+        long = is_compressed(body) or options.wait > 0
+        return await _diagnose_stream(context, [body], options, long=long)
 
-    if options.keep or "no-cache" in request.headers.get("cache-control", ""):
+    if options.keep or options.wait or "no-cache" in request.headers.get("cache-control", ""):
         return _response(context, form, *await work())
 
     async def make() -> CachedAnswer:
@@ -215,7 +231,7 @@ async def _of_item(
     """Diagnose a JSON body or one of a batch."""
     set_language(request, item.lang)
     read = partial(context.service.read_text, item.text)
-    return await _diagnose(context, read, options.overridden(item))
+    return await _diagnose(context, read, options.overridden(item), long=options.wait > 0)
 
 
 def _response(context: ApiContext, form: str, diagnosis: Diagnosis, saved_id: str) -> Response:

@@ -112,6 +112,8 @@ def _collect_first(shown: ShownDiagnosis) -> None:
 def _next_steps(shown: ShownDiagnosis) -> None:
     """The check that decides, then what to collect."""
     diagnosis, words = shown.diagnosis, shown.words
+    for text in present.second_reading(diagnosis, words):
+        show(markup.paragraph(text))
     if diagnosis.best_check is not None:
         with st.container(border=True):
             show(markup.heading(words("heading.best_check"), level=3))

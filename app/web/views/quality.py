@@ -16,11 +16,11 @@ from kb.diagnose.wording import percent
 from kb.errors import DataError
 from kb.evaluation.figures import RiskPoint, calibration_error, reliability, risk_coverage
 from kb.evaluation.published import (
-    BatchAnswer,
     BatchRecord,
     CauseFigures,
     ConfidenceBin,
     DiagnosisFigures,
+    FirstSightAnswer,
     Interval,
     LearningPoint,
     PublishedFigures,
@@ -122,7 +122,7 @@ def _first_sight(words: Words) -> None:
     _first_sight_answers([answer for batch in batches for answer in batch.answers], words)
 
 
-def _first_sight_answers(answers: Sequence[BatchAnswer], words: Words) -> None:
+def _first_sight_answers(answers: Sequence[FirstSightAnswer], words: Words) -> None:
     """Whether what is stated of fresh threads can be believed, and what is often missed."""
     if not answers:
         return
@@ -137,7 +137,7 @@ def _first_sight_answers(answers: Sequence[BatchAnswer], words: Words) -> None:
 
 
 def sight_table(
-    answers: Sequence[BatchAnswer], causes: Sequence[Cause], words: Words
+    answers: Sequence[FirstSightAnswer], causes: Sequence[Cause], words: Words
 ) -> list[list[str | Markup]]:
     """A row a language and a cause: how many, and how often right first and among three."""
     groups = {

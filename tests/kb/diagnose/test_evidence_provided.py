@@ -184,7 +184,7 @@ def test_a_recorder_that_kept_nothing_is_to_be_switched_on(service: Service, sai
 
 def test_nccl_lines_that_were_not_pasted(service: Service) -> None:
     """Whoever has set NCCL_DEBUG=INFO is asked for its lines, not to set it again."""
-    words = "It hangs at init on two nodes, the network may be wrong.\n"
+    words = "It hangs at init on two nodes; NCCL binds to the wrong interface, ib0 is not used.\n"
     wanted = commands(service.diagnose_text(words + ONE))
     assert any("export NCCL_DEBUG=INFO" in command for command in wanted)
     found = commands(service.diagnose_text(words + "export NCCL_DEBUG=INFO\n" + ONE))

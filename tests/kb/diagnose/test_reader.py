@@ -21,6 +21,7 @@ from kb.diagnose.reader import (
     ROWS,
     Reader,
     ReaderModel,
+    SentenceShare,
     describe,
     load_model,
     reader_signals,
@@ -103,16 +104,19 @@ def test_nothing_known_says_nothing(words: str) -> None:
 def test_signals_add_up_to_the_whole() -> None:
     """The sentences that say most are quoted with their line, the others are one signal."""
     sentences = ["The disk is slow", "Eek", "The switch dies", "We see it here", "Help me", "E e"]
-    words = "\n".join(f"{sentence}." for sentence in sentences)
-    loud = replace(MODEL, rows=MODEL.rows * 10)
-    shares = reader(loud).read(words)
+    shares = [
+        SentenceShare(text=sentence, line=line, weights={"disk": weight, "network": -weight})
+        for line, (sentence, weight) in enumerate(
+            zip(sentences, (2.0, 0.1, -3.0, 0.4, 0.2, 1.0), strict=True), start=1
+        )
+    ]
     signals = reader_signals(shares, [("a.log", 10 * line) for line in range(1, 7)])
     assert len(shares) > QUOTED
     assert len(signals) == QUOTED + 1
     assert signals[0].quote == "The switch dies"
     assert (signals[0].line, signals[0].file) == (30, "a.log")
     assert signals[-1].name == "reader:rest"
-    for cause in MODEL.causes:
+    for cause in ("disk", "network"):
         whole = sum(share.weights[cause] for share in shares)
         assert sum(signal.weights[cause] for signal in signals) == pytest.approx(whole)
     assert reader_signals(()) == []

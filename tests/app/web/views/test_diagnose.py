@@ -46,7 +46,7 @@ LOG = (
 )
 ALL = "0.0.0.0"  # noqa: S104 - an address in a command, none to listen on
 PICTURE = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
-VAGUE = "训练到一半卡住，所有卡利用率 100%，日志里只有 NCCL 超时，换小数据集就没事"
+VAGUE = "训练卡住了，日志里只有 NCCL 超时，不知道为什么"
 HOSTILE = (
     "<script>alert(1)</script> ![x](http://evil.example/x.png) [a](javascript:alert(1)) $$x^2$$ "
     "\x1b[31mred\x1b[0m :material/home: "

@@ -17,10 +17,10 @@ from app.inputs.contributions import Feedback, StoredFeedback, add_feedback
 from app.web.views import quality as figures
 from kb.evaluation.published import (
     PUBLISHED,
-    BatchAnswer,
     BatchRecord,
     CauseFigures,
     ConfidenceBin,
+    FirstSightAnswer,
     Interval,
     LearningPoint,
     load_published,
@@ -296,10 +296,10 @@ def test_figures_of_a_batch(name: str, shown: str) -> None:
     assert figures.batch_figure(batch, name) == shown
 
 
-def answer(cause: str, rank: int, *, lang: str = "en", log: bool = False) -> BatchAnswer:
+def answer(cause: str, rank: int, *, lang: str = "en", log: bool = False) -> FirstSightAnswer:
     """One of a batch, stated with 50 %."""
     named = cause if rank == 1 else "other"
-    return BatchAnswer(cause=cause, named=named, confidence=0.5, rank=rank, lang=lang, log=log)
+    return FirstSightAnswer(cause=cause, named=named, confidence=0.5, rank=rank, lang=lang, log=log)
 
 
 def test_what_is_missed_at_first_sight_is_counted(words: Words, real: Service) -> None:

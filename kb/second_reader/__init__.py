@@ -1,0 +1,1 @@
+"""The second reader: a language model at the team's address reads the same report."""

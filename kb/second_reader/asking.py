@@ -1,0 +1,248 @@
+"""Asks the language model about a verdict: once an incident, within limits, with what was measured.
+
+It is slow and may fail; whoever asks has shown the first answer before. Whatever goes wrong, the
+first verdict comes back with a line that says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kb.diagnose.verdict import UNKNOWN_BELOW, SecondOpinion, Verdict
+from kb.errors import StoreError
+from kb.files.atomic import write_file
+from kb.knowledge.load import Knowledge
+from kb.second_reader.answer import (
+    UNTESTED_TRUST,
+    ModelAnswer,
+    NoAnswer,
+    opinion_of,
+    parse_answer,
+    pool,
+)
+from kb.second_reader.client import ModelReply
+from kb.second_reader.prompt import Message, messages, report_text
+from kb.types.knowledge import Bilingual
+from kb.types.vocabulary import UNKNOWN
+
+TRUST_FILE = "second_reader.json"  # in the state folder: model → what was measured
+MEANS_LABEL = "evidence.language_model"
+KEPT_ANSWERS = 256
+MINUTE_S, DAY_S = 60.0, 86_400.0
+TOP = 3
+
+
+class Asks(Protocol):
+    """What a model is asked by: `kb.second_reader.client.ModelClient`."""
+
+    model: str
+
+    def ask(self, messages: Sequence[Message]) -> ModelReply:
+        """The model's reply."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+
+class MeasuredTrust(msgspec.Struct, frozen=True):
+    """How much a model is trusted, from 0 to 1, measured on `reports` reports."""
+
+    trust: float
+    reports: int
+    date: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOpinion:
+    """What came of asking: the answer, or why there is none."""
+
+    answer: ModelAnswer | None
+    why: NoAnswer | None
+    model: str
+    tokens: int
+    took_ms: float
+
+
+class Limits:
+    """At most so many questions a minute and a day."""
+
+    def __init__(self, minute: int, day: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = ((MINUTE_S, minute, "minute"), (DAY_S, day, "day"))
+        self._clock = clock
+        self._asked: deque[float] = deque()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Count one question.
+
+        Raises:
+            NoAnswer: there were too many.
+        """
+        with self._lock:
+            now = self._clock()
+            while self._asked and now - self._asked[0] > DAY_S:
+                self._asked.popleft()
+            for span, most, name in self._most:
+                if sum(now - one <= span for one in self._asked) >= most:
+                    raise NoAnswer(f"limit_{name}", most=str(most))
+            self._asked.append(now)
+
+
+class SecondReader:
+    """Reads reports with a language model; safe for use by several threads."""
+
+    def __init__(
+        self,
+        client: Asks,
+        knowledge: Knowledge,
+        limits: Limits,
+        *,
+        trust: float | None,
+        home: Path,
+        address: str = "",
+    ) -> None:
+        """Ask by `client`; `trust` overrides what was measured for its model (see `TRUST_FILE`)."""
+        self.model = client.model
+        self.address = address
+        self._client = client
+        self._causes = knowledge.causes
+        self._ids = [cause.id for cause in knowledge.causes if cause.id != UNKNOWN]
+        self._means: Bilingual = knowledge.labels[MEANS_LABEL]
+        self._limits = limits
+        measured = load_trust(home).get(client.model)
+        usual = measured.trust if measured else UNTESTED_TRUST
+        self.trust = usual if trust is None else trust
+        self._answers: OrderedDict[str, ModelOpinion] = OrderedDict()
+        self._open: dict[str, Future[ModelOpinion]] = {}
+        self._lock = threading.Lock()
+
+    def read(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:
+        """The verdict with the model's opinion, or as it was with the reason why there is none.
+
+        Args:
+            verdict: ours; of a text about something else nothing is asked.
+            wait_s: longer is not waited; the question goes on and its answer is kept.
+        """
+        if verdict.status == "no_timeout":
+            return verdict
+        asked = self._ask(verdict, wait_s)
+        opinion = SecondOpinion(
+            model=asked.model,
+            why=asked.why.reason if asked.why else "",
+            why_values=asked.why.values if asked.why else {},
+            trust=self.trust,
+            tokens=asked.tokens,
+            took_ms=asked.took_ms,
+        )
+        if asked.answer is None:
+            return replace(verdict, second=opinion)
+        alone = opinion_of(asked.answer.causes, self._ids)
+        top = sorted(alone.items(), key=lambda pair: (-pair[1], pair[0]))[:TOP]
+        ranking = pool(verdict.ranking, asked.answer, self.trust, self._means)
+        likely = ranking.causes[0].probability >= UNKNOWN_BELOW
+        return replace(
+            verdict,
+            ranking=ranking,
+            status="diagnosed" if likely else "unknown",
+            second=replace(opinion, top=tuple(top), ask=asked.answer.ask),
+        )
+
+    def ask_about(self, verdict: Verdict) -> ModelOpinion:
+        """What the model says of a verdict's report."""
+        return self._ask(verdict, None)
+
+    def _ask(self, verdict: Verdict, wait_s: float | None) -> ModelOpinion:
+        question = messages(verdict, self._causes)
+        key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key]
+            future = self._open.get(key)
+            if future is None:
+                future = self._open[key] = Future()
+                threading.Thread(
+                    target=self._work,
+                    args=(key, future, question, report_text(verdict.reading, self._causes)),
+                    name="second-reader",
+                    daemon=True,
+                ).start()
+        try:
+            return future.result(timeout=wait_s)
+        except FutureTimeoutError:
+            return ModelOpinion(
+                answer=None, why=NoAnswer("waiting"), model=self.model, tokens=0, took_ms=0.0
+            )
+
+    def _work(
+        self, key: str, future: Future[ModelOpinion], question: list[Message], sent: str
+    ) -> None:
+        started = time.perf_counter()
+        reply = ModelReply(text="", model=self.model)
+        answer: ModelAnswer | None = None
+        why: NoAnswer | None = None
+        try:
+            self._limits.take()
+            reply = self._client.ask(question)
+            answer = parse_answer(reply.text, self._ids, sent)
+        except NoAnswer as none:
+            why = none
+        except Exception:  # noqa: BLE001 - whatever a foreign server does, the first answer stands
+            import structlog
+
+            structlog.get_logger().exception("second reader failed")
+            why = NoAnswer("failed")
+        asked = ModelOpinion(
+            answer=answer,
+            why=why,
+            model=reply.model,
+            tokens=reply.tokens_in + reply.tokens_out,
+            took_ms=round((time.perf_counter() - started) * 1000, 1),
+        )
+        with self._lock:
+            del self._open[key]
+            if answer is not None:  # what failed is asked again
+                self._answers[key] = asked
+                while len(self._answers) > KEPT_ANSWERS:
+                    self._answers.popitem(last=False)
+        future.set_result(asked)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._client.close()
+
+
+def load_trust(home: Path) -> dict[str, MeasuredTrust]:
+    """What was measured of models, by name.
+
+    Raises:
+        StoreError: the file is damaged.
+    """
+    path = home / TRUST_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, MeasuredTrust])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(
+            f"{path} cannot be read: {error}", todo="delete it and measure the model anew"
+        ) from error
+
+
+def save_trust(home: Path, model: str, measured: MeasuredTrust) -> Path:
+    """Keep what was measured of a model."""
+    path = home / TRUST_FILE
+    known = load_trust(home) | {model: measured}
+    write_file(path, msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n")
+    return path
