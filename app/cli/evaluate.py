@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
-WHAT = ("knowledge", "retrieval", "diagnosis", "statements", "first-sight")
+WHAT = ("knowledge", "retrieval", "diagnosis", "statements", "first-sight", "second-reader")
 NEED_THREADS = ("diagnosis",)
 READ_FILES = ("statements", "first-sight")
 REPORTED = ("diagnosis", "retrieval")
@@ -78,16 +78,22 @@ def command(
     record: str | None,
     form: str,
 ) -> None:
-    """Measure WHAT: all but first-sight where it is not given.
+    """Measure WHAT: all but first-sight and second-reader where it is not given.
 
     Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
     diagnosed by weights that never saw its project and without its own case. Statements are read
     in labelled sentences of FILE, one JSON object a line: those of data/golden where none is named.
     First-sight asks a FILE of fresh threads, one JSON object a line with url, date, lang, cause,
-    text and log; each batch once, before anything is learned from it.
+    text and log; each batch once, before anything is learned from it. Second-reader asks the
+    language model that is set about the reports of data/golden and keeps how far it is to be
+    trusted.
     """
     state = context.find_object(State) or State()
-    given = {"first-sight": file, **dict.fromkeys(NEED_THREADS, threads)}
+    given = {
+        "first-sight": file,
+        "second-reader": None,
+        **dict.fromkeys(NEED_THREADS, threads),
+    }
     chosen = [what] if what else [name for name in WHAT if given.get(name, name)]
     _check_usage(what, chosen, threads=threads, file=file, report=report, record=record)
     figures: dict[str, Figures | Tables] = {}
@@ -101,6 +107,8 @@ def command(
                 figures[name] = _diagnosis(state, threads, report, negatives)
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
+            elif name == "second-reader":
+                figures[name] = _second_reader(service)
             else:
                 statements = name == "statements"
                 figures[name] = (
@@ -194,6 +202,37 @@ def _first_sight(service: Service, path: Path, name: str | None) -> Figures:
     }
     sizes = {"threads": f"{record.posts}, {record.zh} in Chinese, {record.recent} of two years"}
     return {f"first sight: {record.batch}": sizes | figures}
+
+
+def _second_reader(service: Service) -> Figures:
+    """What the language model is worth; how far it is trusted is kept in the state folder."""
+    from kb.evaluation.second_reader import load_golden_reports, measure_trust, read_twice
+    from kb.second_reader.asking import MeasuredTrust, save_trust
+
+    reader = service.second_reader
+    if reader is None:
+        raise click.UsageError("no language model is set: see TIMEOUT_KB_LLM_BASE_URL")
+    reports = load_golden_reports(service.settings.data / "golden")
+    pairs = read_twice(service, reader, reports)
+    measured = measure_trust(pairs)
+    if not measured.answered:
+        raise click.ClickException(
+            f"{reader.model} at {reader.address} answered none of {len(pairs)} reports; "
+            "timeout-kb diagnose says why"
+        )
+    kept = MeasuredTrust(trust=measured.trust, reports=measured.answered, date=_today())
+    path = save_trust(service.settings.home, reader.model, kept)
+    note(f"wrote {path}")
+    return {
+        f"second reader: {reader.model}": {
+            "answered": f"{measured.answered} of {len(pairs)} reports",
+            "first is right, ours alone": str(measured.ours),
+            "first is right, the model alone": str(measured.model),
+            "first is right, both": str(measured.both),
+            "trust": f"{measured.trust:.2f}",
+            "tokens": str(measured.tokens),
+        }
+    }
 
 
 def _knowledge(service: Service) -> Figures:

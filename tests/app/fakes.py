@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 from kb.diagnose.evidence_model import Ranking
 from kb.diagnose.verdict import Verdict
@@ -26,6 +26,7 @@ from tests.app.samples import ENTRIES, ERROR_MARK, TIMEOUT_MARK, make_incident, 
 class FakeService:
     """Diagnoses by two marks in the text; the store is a real one below `home`."""
 
+    second_reader: ClassVar[None] = None  # no language model reads along
     knowledge: Knowledge
     home: Path
     closed: bool = False

@@ -52,11 +52,22 @@ def test_wrong_values_name_key_and_value(name: str, text: str, says: str) -> Non
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["LLM_BASE_URL", "LLM_MODEL", "LLM_API_KEY", "LLM_TIMEOUT"])
-def test_removed_settings_are_refused(name: str) -> None:
-    """Whoever still sets one is told that it is gone and what to do; its value is not told."""
-    with pytest.raises(SettingsError, match=PREFIX + name) as caught:
-        load_settings({PREFIX + name: "geheim"})
-    assert "no longer rewords answers" in caught.value.what
-    assert caught.value.todo.startswith(f"unset {PREFIX}{name}")
-    assert "geheim" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({"LLM_BASE_URL": "example.org/v1", "LLM_MODEL": "m"}, "LLM_BASE_URL"),
+        ({"LLM_BASE_URL": "file:///etc/passwd", "LLM_MODEL": "m"}, "LLM_BASE_URL"),
+        ({"LLM_BASE_URL": "http://127.0.0.1/v1"}, "LLM_MODEL"),
+        ({"LLM_MODEL": "m"}, "LLM_BASE_URL"),
+        ({"LLM_TRUST": "2"}, "LLM_TRUST"),
+        ({"LLM_TRUST": "nan"}, "LLM_TRUST"),
+        ({"LLM_TRUST": "much"}, "LLM_TRUST"),
+    ],
+)
+def test_settings_of_a_language_model_belong_together(values: dict[str, str], names: str) -> None:
+    """An address and a model, and a trust from 0 to 1; the key is never shown."""
+    environ = {f"TIMEOUT_KB_{name}": value for name, value in values.items()}
+    with pytest.raises(SettingsError, match=names) as refused:
+        load_settings(environ | {"TIMEOUT_KB_LLM_API_KEY": "geheim"})
+    assert refused.value.todo
+    assert "geheim" not in str(refused.value)

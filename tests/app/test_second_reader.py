@@ -1,0 +1,157 @@
+"""The faces with a language model that reads along: the command line and the API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.cli import main as cli
+from app.cli.common import State
+from kb.bootstrap import open_service
+from kb.service import Service
+from kb.settings import Settings
+from tests.app.conftest import running
+from tests.kb.second_reader.conftest import ChatServer
+
+PASTE = (
+    "Training on two nodes hangs after an hour.\n"
+    "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+)
+
+
+@pytest.fixture
+def model() -> Iterator[ChatServer]:
+    """The model's server."""
+    server = ChatServer()
+    server.says({"shm-limits": 0.95}, shm_limits="Training on two nodes hangs")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def with_model(model: ChatServer, built_home: Callable[[], Path]) -> Settings:
+    """Settings with that model, fully trusted."""
+    return Settings(
+        home=built_home(),
+        llm_base_url=model.url,
+        llm_model="tiny",
+        llm_timeout=2,
+        llm_trust="1",
+        max_body=1 << 20,
+    )
+
+
+@pytest.fixture
+def service(with_model: Settings) -> Iterator[Service]:
+    """A service with it."""
+    opened = open_service(with_model)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def run(
+    with_model: Settings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command; `{log}` is a file with the paste."""
+    path = tmp_path / "job.log"
+    path.write_text(PASTE)
+
+    def go(*words: str, settings: Settings = with_model) -> tuple[int, str, str]:
+        filled = [word.format(log=path) for word in words]
+        code = cli.run(filled, state=State(settings_source=lambda: settings))
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return go
+
+
+def test_the_command_line_prints_the_answer_and_then_the_change(
+    run: Callable[..., tuple[int, str, str]], model: ChatServer
+) -> None:
+    """Ours whole, then what the model says, with the shares before; where it goes is told."""
+    code, out, err = run("diagnose", "{log}", "--lang", "en")
+    first, _, second = out.partition("With the language model")
+    assert code == 0
+    assert "Language model" not in first
+    assert "shared memory" in second.lower()
+    assert "tiny-1" in second
+    assert "It would ask: Which switch?" in second
+    assert model.url in err
+
+
+def test_a_script_gets_one_answer(run: Callable[..., tuple[int, str, str]]) -> None:
+    """As JSON there is one object, with the model's opinion in it."""
+    _, out, _ = run("diagnose", "{log}", "--format", "json")
+    answer = json.loads(out)
+    assert answer["causes"][0]["id"] == "shm-limits"
+    assert answer["second_reader"]["top"][0]["id"] == "shm-limits"
+
+
+def test_a_model_that_fails_costs_a_line(
+    run: Callable[..., tuple[int, str, str]], model: ChatServer
+) -> None:
+    """The answer is ours; the line says why."""
+    model.status = 503
+    _, out, _ = run("diagnose", "{log}", "--lang", "en")
+    assert "no opinion, its server answered with status 503" in out
+    assert "With the language model" not in out
+
+
+def test_the_first_answer_does_not_wait(
+    run: Callable[..., tuple[int, str, str]], model: ChatServer, with_model: Settings
+) -> None:
+    """A model that hangs takes its limit and no more, and only after the answer."""
+    model.delay_s = 20
+    started = time.monotonic()
+    _, out, _ = run(
+        "diagnose", "{log}", "--lang", "en", settings=replace(with_model, llm_timeout=1)
+    )
+    assert time.monotonic() - started < 10
+    assert out.index("Causes") < out.index("it took too long")
+
+
+def test_the_api_waits_where_it_is_asked_to(service: Service, model: ChatServer) -> None:
+    """``?wait=`` gives the pooled answer, without it the model is not asked."""
+    with running(service, service.settings) as address:
+        plain = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
+        waited = httpx.post(f"{address}/v1/diagnose?wait=10", content=PASTE, timeout=20).json()
+        asked = len(model.questions)
+        again = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
+        refused = httpx.post(f"{address}/v1/diagnose?wait=-1", content=PASTE)
+    assert plain["second_reader"] is None
+    assert waited["causes"][0]["id"] == "shm-limits"
+    assert waited["second_reader"]["tokens"] == 750
+    assert asked == 1
+    assert again["causes"] == plain["causes"]
+    assert refused.status_code == 422
+
+
+def test_the_model_is_measured_and_its_trust_kept(
+    run: Callable[..., tuple[int, str, str]], with_model: Settings
+) -> None:
+    """One that always says the same is not trusted."""
+    settings = replace(with_model, llm_per_minute=1000)
+    code, out, _ = run("evaluate", "second-reader", settings=settings)
+    assert code == 0
+    kept = json.loads((settings.home / "second_reader.json").read_text())
+    assert kept["tiny"]["trust"] <= 0.15
+    assert "trust" in out
+
+
+def test_without_a_model_there_is_nothing_to_measure(
+    run: Callable[..., tuple[int, str, str]], with_model: Settings
+) -> None:
+    """The message names the setting."""
+    settings = replace(with_model, llm_base_url="", llm_model="")
+    code, _, err = run("evaluate", "second-reader", settings=settings)
+    assert code == 2
+    assert "TIMEOUT_KB_LLM_BASE_URL" in err
