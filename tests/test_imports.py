@@ -18,7 +18,7 @@ VALUES = {"types", "errors", "settings"}
 TEXT = VALUES | {"files", "text", "knowledge"}
 SEARCH = TEXT | {"embed", "store", "index", "search"}
 ANSWER = TEXT | {"diagnose", "settings_check"}
-SERVICE = SEARCH | ANSWER | {"evidence", "logs"}
+SERVICE = SEARCH | ANSWER | {"evidence", "logs", "second_reader"}
 OFFLINE = {"train", "evaluation"}  # command lines that fit and measure; the product does without
 INSIDE = {
     "types": set(),
@@ -35,6 +35,7 @@ INSIDE = {
     "search": SEARCH,
     "diagnose": TEXT | {"settings_check"},
     "settings_check": TEXT,
+    "second_reader": ANSWER,
     "saved": TEXT,
     "service": SERVICE,
     "bootstrap": SERVICE | {"service"},
