@@ -102,21 +102,17 @@ class Description:
         tokens: tuple[tuple[str, ...], ...],
         meaning: Floats,
     ) -> Description:
-        """A description of just these sentences, whatever the length of `meaning`."""
-        norm = float(np.linalg.norm(meaning.sum(axis=0))) if places else 0.0
-        chars = sum(len(text) for text, _ in places)
-        length = math.sqrt(chars / (chars + FEW_CHARS))
-        return cls(
-            places=places, tokens=tokens, meaning=meaning * (length / norm) if norm else meaning
-        )
+        """A description of these sentences, whatever the length of `meaning`."""
+        described = cls(places=places, tokens=tokens, meaning=meaning)
+        scale = described.meaning_scale(range(len(places)))
+        return cls(places=places, tokens=tokens, meaning=meaning * scale)
 
-    def of(self, numbers: Sequence[int]) -> Description:
-        """The description of some of its sentences alone."""
-        return Description.whole(
-            tuple(self.places[number] for number in numbers),
-            tuple(self.tokens[number] for number in numbers),
-            self.meaning[list(numbers)],
-        )
+    def meaning_scale(self, numbers: Sequence[int]) -> float:
+        """What `meaning` is multiplied with where only the sentences `numbers` are there."""
+        chosen = list(numbers)
+        norm = float(np.linalg.norm(self.meaning[chosen].sum(axis=0)))
+        chars = sum(len(self.places[number][0]) for number in chosen)
+        return math.sqrt(chars / (chars + FEW_CHARS)) / norm if norm else 1.0
 
 
 def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Description:
@@ -139,9 +135,12 @@ def describe(words: str, embedder: Embedder, tokenizer: Tokenizer) -> Descriptio
     return Description.whole(tuple(places), tuple(tokens), vectors * lengths)
 
 
-def words_norm(idf: NDArray[np.floating[Any]], rows: Sequence[int]) -> float:
-    """What the words of a description are divided by; few of them say less than many."""
-    return math.sqrt(float((idf[list(rows)].astype(np.float64) ** 2).sum()) + FEW_WORDS**2)
+def words_norm(squares: float) -> float:
+    """What the words of a description are divided by, from the sum of their squared weights.
+
+    Few words say less than many.
+    """
+    return math.sqrt(squares + FEW_WORDS**2)
 
 
 class Reader:
@@ -159,7 +158,6 @@ class Reader:
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._row = {token: number for number, token in enumerate(model.tokens)}
-        self._words = model.rows[: len(model.tokens)]
         self._meaning = model.rows[len(model.tokens) :] * MEANING
 
     def read(self, words: str) -> tuple[SentenceShare, ...]:
@@ -167,37 +165,50 @@ class Reader:
         if not words.strip() or not self.model.tokens:
             return ()
         described = describe(words, self._embedder, self._tokenizer)
+        parts = _Parts(described, self.model, self._row, self._meaning)
         # What tells little takes no part: a greeting does not weaken what stands beside it.
         alone = [
-            float(np.abs(self._shares(described.of([number]))).max())
-            for number in range(len(described.places))
+            float(np.abs(parts.shares([number])).max()) for number in range(len(described.places))
         ]
         most_telling = max(alone, default=0.0)
         telling = [n for n, one in enumerate(alone) if one >= TELLING * most_telling]
-        described = described.of(telling)
-        shares = self._shares(described)
+        shares = parts.shares(telling)
         most = np.abs(shares).max(axis=1, keepdims=True, initial=0.0)
         shares *= np.maximum(0.0, 1 - FLOOR / np.maximum(most, FLOOR))
         return tuple(
             SentenceShare(
-                text=text,
-                line=line,
+                text=described.places[number][0],
+                line=described.places[number][1],
                 weights=dict(zip(self.model.causes, map(float, share), strict=True)),
             )
-            for (text, line), share in zip(described.places, shares, strict=True)
+            for number, share in zip(telling, shares, strict=True)
             if share.any()
         )
 
-    def _shares(self, described: Description) -> Floats:
-        """What each sentence adds to each cause, around its mean; shape (sentences, causes)."""
-        rows = [[self._row[t] for t in own if t in self._row] for own in described.tokens]
-        every = [row for own in rows for row in own]
-        if not every:
-            return np.zeros((len(rows), len(self.model.causes)), dtype=np.float32)
-        norm = words_norm(self.model.idf, every)
-        shares = described.meaning @ self._meaning
-        for number, own in enumerate(rows):
-            shares[number] += (self.model.idf[own] / norm) @ self._words[own]
+
+class _Parts:
+    """What the sentences of a description say before it is known how many of them count."""
+
+    def __init__(
+        self, described: Description, model: ReaderModel, row: Mapping[str, int], meaning: Floats
+    ) -> None:
+        rows = [[row[token] for token in own if token in row] for own in described.tokens]
+        self._described = described
+        self._squares = np.array([(model.idf[own].astype(np.float64) ** 2).sum() for own in rows])
+        self._words = np.array([model.idf[own] @ model.rows[own] for own in rows])
+        self._meaning = described.meaning @ meaning
+
+    def shares(self, numbers: Sequence[int]) -> Floats:
+        """What each of the sentences `numbers` adds to each cause where they are all there is.
+
+        Around its mean; shape (sentences, causes). Nothing where no word of theirs is known.
+        """
+        chosen = list(numbers)
+        squares = float(self._squares[chosen].sum())
+        if not squares:
+            return np.zeros((len(chosen), self._meaning.shape[-1]), dtype=np.float32)
+        shares = self._meaning[chosen] * self._described.meaning_scale(chosen)
+        shares = shares + self._words[chosen] / words_norm(squares)
         return np.asarray(shares - shares.mean(axis=1, keepdims=True), dtype=np.float32)
 
 

@@ -109,7 +109,9 @@ VARIANTS = (
     Variant("+ ranks and facts", ("log", "rank"), False, _LOGS),
     Variant("+ description", ("log", "rank", "text"), False, _WORDS),
     Variant("+ votes of similar cases", ("log", "rank", "text"), True, _ALL),
-    Variant("all (+ same project)", ("log", "rank", "text", "case", "reader"), True, _ALL),
+    Variant("+ same project", ("log", "rank", "text", "case"), True, _ALL),
+    Variant("learned reader only", ("reader",), False, _WORDS),
+    Variant("all (+ learned reader)", ("log", "rank", "text", "case", "reader"), True, _ALL),
 )
 
 

@@ -16,6 +16,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -114,7 +115,7 @@ class SecondReader:
     ) -> None:
         """Ask by `client`; `trust` overrides what was measured for its model (see `TRUST_FILE`)."""
         self.model = client.model
-        self.address = address
+        self.address = printed_address(address)
         self._client = client
         self._causes = knowledge.causes
         self._ids = [cause.id for cause in knowledge.causes if cause.id != UNKNOWN]
@@ -136,7 +137,7 @@ class SecondReader:
         """
         if verdict.status == "no_timeout":
             return verdict
-        asked = self._ask(verdict, wait_s)
+        asked = self._ask(verdict, wait_s, self._limits)
         opinion = SecondOpinion(
             model=asked.model,
             why=asked.why.reason if asked.why else "",
@@ -159,10 +160,10 @@ class SecondReader:
         )
 
     def ask_about(self, verdict: Verdict) -> ModelOpinion:
-        """What the model says of a verdict's report."""
-        return self._ask(verdict, None)
+        """What the model says of a verdict's report, whatever the limits: to measure it."""
+        return self._ask(verdict, None, None)
 
-    def _ask(self, verdict: Verdict, wait_s: float | None) -> ModelOpinion:
+    def _ask(self, verdict: Verdict, wait_s: float | None, limits: Limits | None) -> ModelOpinion:
         question = messages(verdict, self._causes)
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
         with self._lock:
@@ -174,7 +175,13 @@ class SecondReader:
                 future = self._open[key] = Future()
                 threading.Thread(
                     target=self._work,
-                    args=(key, future, question, report_text(verdict.reading, self._causes)),
+                    args=(
+                        key,
+                        future,
+                        question,
+                        report_text(verdict.reading, self._causes),
+                        limits,
+                    ),
                     name="second-reader",
                     daemon=True,
                 ).start()
@@ -186,14 +193,20 @@ class SecondReader:
             )
 
     def _work(
-        self, key: str, future: Future[ModelOpinion], question: list[Message], sent: str
+        self,
+        key: str,
+        future: Future[ModelOpinion],
+        question: list[Message],
+        sent: str,
+        limits: Limits | None,
     ) -> None:
         started = time.perf_counter()
         reply = ModelReply(text="", model=self.model)
         answer: ModelAnswer | None = None
         why: NoAnswer | None = None
         try:
-            self._limits.take()
+            if limits is not None:
+                limits.take()
             reply = self._client.ask(question)
             answer = parse_answer(reply.text, self._ids, sent)
         except NoAnswer as none:
@@ -221,6 +234,12 @@ class SecondReader:
     def close(self) -> None:
         """Let go of connections."""
         self._client.close()
+
+
+def printed_address(address: str) -> str:
+    """Scheme, host and path of an address, without a user's name, a password or a query."""
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def load_trust(home: Path) -> dict[str, MeasuredTrust]:

@@ -162,7 +162,7 @@ def _matrix(descriptions: Sequence[Description], tokens: Sequence[str], idf: Flo
     ends = [0]
     for described in descriptions:
         own = [place[t] for sentence in described.tokens for t in sentence if t in place]
-        norm = words_norm(idf, own)
+        norm = words_norm(float((idf[own] ** 2).sum()))
         columns += own
         values += [idf[number] / norm for number in own]
         ends.append(len(columns))

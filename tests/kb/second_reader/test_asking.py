@@ -19,6 +19,7 @@ from kb.second_reader.asking import (
     MeasuredTrust,
     SecondReader,
     load_trust,
+    printed_address,
     save_trust,
 )
 from kb.second_reader.client import ModelClient
@@ -250,3 +251,27 @@ def test_trust_is_measured_set_or_usual(make: Make, tmp_path: Path) -> None:
     (tmp_path / TRUST_FILE).write_text("{")
     with pytest.raises(StoreError, match=TRUST_FILE):
         load_trust(tmp_path)
+
+
+def test_measuring_a_model_is_not_limited(
+    server: ChatServer, make: Make, shipped: Service, verdict: Verdict
+) -> None:
+    """The limits are for answers that people wait for; the golden set has more reports."""
+    server.says({"rank-crash": 0.5})
+    reader = make(minute=1, day=1)
+    other = shipped.judge(shipped.read_text(f"{PASTE}\nIt began today."))
+    assert all(reader.ask_about(one).answer is not None for one in (verdict, other))
+    reader.read(shipped.judge(shipped.read_text(f"{PASTE}\nIt began yesterday.")))
+    assert len(server.questions) == 3  # one question is left, as before
+
+
+@pytest.mark.parametrize(
+    ("address", "printed"),
+    [
+        ("https://me:pass@models.example:8443/v1", "https://models.example:8443/v1"),
+        ("http://[::1]:11434/v1/?token=abc#x", "http://[::1]:11434/v1/"),
+    ],
+)
+def test_an_address_is_printed_without_secrets(address: str, printed: str) -> None:
+    """Names, passwords and queries in it are left out."""
+    assert printed_address(address) == printed
