@@ -23,9 +23,13 @@ from kb.text.language import language_choice
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
+    from kb.diagnose.verdict import Verdict
     from kb.service import Service
 
 STREAMS = 4  # long uploads at once; they wait for the network most of the time
+MODEL_WAITS = (
+    64  # requests that wait for the language model at once; beyond, the first answer stays
+)
 MAX_WAITING = 256  # requests waiting for a thread; at 10 ms each that is seconds, enough
 
 T = TypeVar("T")
@@ -45,6 +49,7 @@ class ApiContext:
     metrics: Metrics
     compute: anyio.CapacityLimiter
     streams: anyio.CapacityLimiter
+    model_waits: anyio.CapacityLimiter
     answer_cache: AnswerCache
 
     async def run(self, work: Callable[[], T], *, long: bool = False) -> T:
@@ -60,6 +65,19 @@ class ApiContext:
             )
         job = partial(_giving_memory_back, work) if long else work
         return await anyio.to_thread.run_sync(job, limiter=limiter)
+
+    async def second_reading(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:
+        """The verdict with the language model's opinion, as it was where none is set.
+
+        Waits in a thread of its own: a slow model keeps nobody else from an answer.
+        """
+        reader = self.service.second_reader
+        if reader is None:
+            return verdict
+        if self.model_waits.available_tokens <= 0:
+            wait_s = 0
+        read = partial(reader.read, verdict, wait_s=wait_s)
+        return await anyio.to_thread.run_sync(read, limiter=self.model_waits)
 
     def language(self, request: Request, parameter: Language | None) -> Language | None:
         """The language asked for by parameter, body, header or setting; None: the input's own."""

@@ -15,7 +15,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api.answer_cache import AnswerCache
 from app.api.auth import Guard, keys_path, read_access
-from app.api.context import STREAMS, ApiContext, known_parameters
+from app.api.context import MODEL_WAITS, STREAMS, ApiContext, known_parameters
 from app.api.middleware import Observe
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
@@ -97,6 +97,7 @@ def create_app(
         metrics=metrics,
         compute=anyio.CapacityLimiter(settings.threads),
         streams=anyio.CapacityLimiter(STREAMS),
+        model_waits=anyio.CapacityLimiter(MODEL_WAITS),
         answer_cache=AnswerCache(metrics),
     )
     app.state.open_chat = cache(lambda: chat or Chat(service))  # opening reads phrases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from app.api.context import ApiContext
 
 ETAG_DIGITS = 32  # of SHA-256 in hex
+EVENTS = "text/event-stream"
 TEXT_WIDTH = 100  # columns of text/plain answers
 _IN_ADDRESS = ":/?#[]@!$&'()*+,;=%"  # all else must not stand in a header
 
@@ -29,6 +30,26 @@ def json_response(
     """`value` as JSON in the order of its fields."""
     body = msgspec.json.encode(value)
     return Response(body, status_code=status, media_type=JSON, headers=headers)
+
+
+def event_form(*names: str) -> dict[str, Any]:
+    """The schema of one event of a stream; `data` is the JSON of what it is called."""
+    return {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"type": "string", "enum": list(names)},
+            "data": {"type": "string", "contentMediaType": JSON},
+        },
+    }
+
+
+def event(name: str, value: object) -> bytes:
+    """One server-sent event; JSON holds no line break, so its data is one line.
+
+    Format: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    """
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(value))
 
 
 def tagged(request: Request, response: Response) -> Response:

@@ -24,7 +24,7 @@ import msgspec
 
 from kb.diagnose.signals import Signal
 from kb.errors import DataError
-from kb.types.vocabulary import EvidenceKind
+from kb.types.vocabulary import EvidenceKind, ReaderName
 
 WEIGHTS = "weights.json"  # of data/
 WEIGHTS_FORMAT = 1
@@ -135,6 +135,40 @@ def rank_causes(signals: Sequence[Signal], votes: Mapping[str, float], weights: 
         )
     ]
     return Ranking(causes=tuple(causes), unknown=1 - sum(cause.probability for cause in causes))
+
+
+def opinions(
+    ranking: Ranking, votes: Mapping[str, float], weights: Weights
+) -> dict[ReaderName, dict[str, float]]:
+    """What parts of the evidence alone would say: the shares of all causes, by part.
+
+    Parts are what was observed, the learned reader, and similar cases; one that said nothing of
+    the input is left out.
+    """
+    parts: dict[ReaderName, dict[str, float]] = {}
+    for name, kinds in _PARTS.items():
+        nats = {
+            scored.cause: sum(
+                one.weight for one in scored.contributions if one.signal.kind in kinds
+            )
+            for scored in ranking.causes
+        }
+        if name == "cases":
+            for cause in nats:
+                nats[cause] += weights.case_weight * vote_logit(cause, votes, len(nats))
+        if any(nats.values()):
+            logits = {c: (weights.prior[c] + n) / weights.temperature for c, n in nats.items()}
+            top = max(logits.values())
+            total = sum(math.exp(logit - top) for logit in logits.values())
+            parts[name] = {c: math.exp(logit - top) / total for c, logit in logits.items()}
+    return parts
+
+
+_PARTS: Mapping[ReaderName, frozenset[EvidenceKind]] = {
+    "evidence": frozenset({"log", "rank", "text", "prior"}),
+    "reader": frozenset({"reader"}),
+    "cases": frozenset({"case"}),
+}
 
 
 def explain(signals: Sequence[Signal], cause: str, weights: Weights) -> list[Contribution]:

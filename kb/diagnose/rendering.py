@@ -33,13 +33,14 @@ from kb.types.answer import (
     LikelyCause,
     NextStep,
     RankedCause,
+    ReaderOpinion,
     SecondReading,
     SimilarCase,
 )
 from kb.types.entries import Hit
 from kb.types.incident import Incident
 from kb.types.knowledge import Cause, Check, Fix
-from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity
+from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
@@ -47,6 +48,7 @@ FIXES_SHOWN = 4
 CHECKS_SHOWN = 3
 NEXT_SHOWN = 5
 CASES_A_CAUSE = 3
+READER_CAUSES = 3  # of what each reader alone would say
 MIN_CASE_SCORE = 0.3  # below this a case is not called similar
 CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
@@ -114,6 +116,26 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         setting_notes=settings.notes,
         settings_in_order=settings.in_order,
         second_reader=_second_reading(made),
+        readers=_readers(made) if says else (),
+    )
+
+
+def _readers(made: _Rendering) -> tuple[ReaderOpinion, ...]:
+    second = made.verdict.second
+    tops: list[tuple[ReaderName, Sequence[tuple[str, float]]]] = [
+        (name, sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:READER_CAUSES])
+        for name, shares in made.verdict.opinions.items()
+    ]
+    if second is not None and second.top:
+        tops.append(("language_model", second.top))
+    return tuple(ReaderOpinion(name=name, top=_likely(top, made)) for name, top in tops)
+
+
+def _likely(top: Sequence[tuple[str, float]], made: _Rendering) -> tuple[LikelyCause, ...]:
+    causes, language = made.knowledge.cause_by_id, made.words.language
+    return tuple(
+        LikelyCause(id=cause, title=causes[cause].title.get(language), probability=round(share, 4))
+        for cause, share in top
     )
 
 
@@ -121,15 +143,11 @@ def _second_reading(made: _Rendering) -> SecondReading | None:
     second = made.verdict.second
     if second is None:
         return None
-    titles = {cause.id: cause.title.get(made.words.language) for cause in made.knowledge.causes}
     return SecondReading(
         model=second.model,
         why=made.words(f"second.{second.why}", **second.why_values) if second.why else "",
         trust=second.trust,
-        top=tuple(
-            LikelyCause(id=cause, title=titles[cause], probability=round(share, 4))
-            for cause, share in second.top
-        ),
+        top=_likely(second.top, made),
         ask=second.ask,
         tokens=second.tokens,
         took_ms=second.took_ms,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
-from kb.diagnose.evidence_model import Ranking, Weights, rank_causes
+from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
 from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
@@ -31,7 +31,7 @@ from kb.settings_check import ContradictionFinder, SettingConflict, find_harms
 from kb.text.polarity import PolarityReader, TextPolarity
 from kb.types.entries import Entry, Filters, Hit
 from kb.types.incident import LogReading
-from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, Standing
+from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, ReaderName, Standing
 
 UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
@@ -91,6 +91,7 @@ class Verdict:
         torch: torch's version where a person named it.
         took_ms: wall time of reading and judging.
         second: what came of asking a language model; None where none was asked.
+        opinions: what parts of the evidence alone would say: shares of all causes, by part.
     """
 
     reading: LogReading
@@ -104,6 +105,7 @@ class Verdict:
     torch: str = ""
     took_ms: float = 0.0
     second: SecondOpinion | None = None
+    opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Engine:
@@ -237,6 +239,7 @@ class Engine:
             votes=votes,
             conflicts=conflicts,
             torch=torch,
+            opinions=opinions(ranking, votes, self._weights),
         )
 
     def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:

@@ -10,6 +10,7 @@ from kb.types.vocabulary import (
     DiagnosisStatus,
     EvidenceKind,
     Language,
+    ReaderName,
     Restart,
     Stage,
 )
@@ -188,13 +189,26 @@ class SecondReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderOpinion:
+    """What one part of the evidence alone would say: its likeliest causes.
+
+    `name` is evidence (what was observed in log and words), reader (the learned one), cases
+    (similar ones) or language_model.
+    """
+
+    name: ReaderName
+    top: tuple[LikelyCause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The one answer every face shows (DIAGNOSIS_SCHEMA). `took_ms` is wall time inside the core.
 
     `best_check` is the check that best separates the two leading causes, or None. `warnings` are
     settings that contradict something or do harm, `setting_notes` what is true of others, and
     `settings_in_order` counts those of which nothing is to be said. `second_reader` is None where
-    no language model was asked; where one answered, the probabilities hold its opinion.
+    no language model was asked; where one answered, the probabilities hold its opinion. `readers`
+    has those that had something to go by.
     """
 
     schema: str
@@ -213,3 +227,4 @@ class Diagnosis:
     setting_notes: tuple[SettingWarning, ...] = ()
     settings_in_order: int = 0
     second_reader: SecondReading | None = None
+    readers: tuple[ReaderOpinion, ...] = ()

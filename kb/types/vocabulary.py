@@ -15,6 +15,7 @@ PatternScope = Literal["log", "text", "any"]
 PatternKind = Literal["timeout", "root", "cascade", "teardown", "context", "fact", "noise"]
 DiagnosisStatus = Literal["diagnosed", "unknown", "no_timeout"]
 EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader", "language_model"]
+ReaderName = Literal["evidence", "reader", "cases", "language_model"]
 Level = Literal["low", "medium", "high"]
 AdviceVerdict = Literal[
     "no_effect",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -133,6 +135,74 @@ def test_the_api_waits_where_it_is_asked_to(service: Service, model: ChatServer)
     assert asked == 1
     assert again["causes"] == plain["causes"]
     assert refused.status_code == 422
+
+
+def events_of(address: str, **more: str) -> Iterator[tuple[str, dict[str, Any], float]]:
+    """The events of a stream: name, data, seconds since the request."""
+    started = time.monotonic()
+    headers = {"Accept": "text/event-stream"} | more
+    url = f"{address}/v1/diagnose"
+    with httpx.stream("POST", url, content=PASTE, headers=headers, timeout=20) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        name = ""
+        for line in answer.iter_lines():
+            key, _, value = line.partition(": ")
+            if key == "event":
+                name = value
+            elif key == "data":
+                yield name, json.loads(value), time.monotonic() - started
+
+
+def test_the_api_streams_the_first_answer_and_the_better_one(
+    service: Service, model: ChatServer
+) -> None:
+    """Ours before the model has answered; the pooled one after it, and again as the last."""
+    model.delay_s = 1.5
+    with running(service, service.settings) as address:
+        plain = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
+        first, better, done = events_of(address)
+    assert [first[0], better[0], done[0]] == ["diagnosis", "better", "done"]
+    assert first[1]["causes"] == plain["causes"]
+    assert first[2] < 1.5 <= better[2]
+    assert better[1]["causes"][0]["id"] == "shm-limits"
+    assert done[1] == better[1]
+
+
+@pytest.mark.parametrize(("llm", "why"), [(False, None), (True, "status 503")])
+def test_a_stream_without_an_opinion_ends_with_the_first_answer(
+    service: Service, model: ChatServer, llm: bool, why: str | None
+) -> None:
+    """Where no model is set there are two events; one that fails says why."""
+    model.status = 503
+    if not llm:
+        service.second_reader = None
+    with running(service, service.settings) as address:
+        events = list(events_of(address, **{"Accept-Language": "en"}))
+    assert len(events) == (3 if llm else 2)
+    assert events[-1][0] == "done"
+    assert events[-1][1]["causes"] == events[0][1]["causes"]
+    if why:
+        assert why in events[-1][1]["second_reader"]["why"]
+
+
+def test_who_waits_for_the_model_keeps_nobody_waiting(service: Service, model: ChatServer) -> None:
+    """A dozen callers wait for a hanging model; the next one is answered at once."""
+    model.delay_s = 3
+    with running(service, service.settings) as address, ThreadPoolExecutor(12) as pool:
+        url = f"{address}/v1/diagnose?wait=10"
+        waiting = [
+            pool.submit(httpx.post, url, content=f"{PASTE}\nrun {n}", timeout=30) for n in range(12)
+        ]
+        while len(model.questions) < 10:  # the limit of a minute
+            time.sleep(0.05)
+        started = time.monotonic()
+        answer = httpx.post(f"{address}/v1/diagnose", content=f"{PASTE}\nanother")
+        took = time.monotonic() - started
+        answers = [one.result().json() for one in waiting]
+    assert answer.status_code == 200
+    assert took < 1.5
+    reasons = [one["second_reader"]["why"] for one in answers]
+    assert sum("10" in reason for reason in reasons) == 2
 
 
 def test_the_model_is_measured_and_its_trust_kept(

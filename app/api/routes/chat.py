@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from fastapi import APIRouter, Request, Response
 
 from app.api.context import ApiContext, Lang, context_of
 from app.api.requests import JSON, answer_type, read_json
-from app.api.responses import json_response
+from app.api.responses import EVENTS, event, event_form, json_response
 from app.api.schemas import ChatRequest, Transcript
 from kb.chat.store import by_link
 from kb.chat.types import Reply
@@ -20,26 +19,16 @@ from kb.types.vocabulary import Language
 if TYPE_CHECKING:
     from kb.chat.chat import Chat
 
-EVENTS = "text/event-stream"
 NAMES = ("conversation", "statement", "question", "changes", "diagnosis", "done")
 
 router = APIRouter(tags=["chat"])
 
-# The schema of one event of the stream; `data` is the JSON of what the event is called.
-_EVENT = {
-    "type": "object",
-    "required": ["event", "data"],
-    "properties": {
-        "event": {"type": "string", "enum": list(NAMES)},
-        "data": {"type": "string", "contentMediaType": JSON},
-    },
-}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Reply,
         "description": "Events, the last one `done` with the whole reply; for "
         "`Accept: application/json` only the reply.",
-        "content": {EVENTS: {"schema": _EVENT}},
+        "content": {EVENTS: {"schema": event_form(*NAMES)}},
     }
 }
 _BODY = {
@@ -117,14 +106,6 @@ def _events(reply: Reply) -> Iterator[bytes]:
     if reply.diagnosis is not None:
         yield event("diagnosis", reply.diagnosis)
     yield event("done", reply)
-
-
-def event(name: str, value: object) -> bytes:
-    """One server-sent event; JSON holds no line break, so its data is one line.
-
-    Format: https://html.spec.whatwg.org/multipage/server-sent-events.html
-    """
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(value))
 
 
 @router.get("/v1/chat/{identifier}", summary="A conversation so far", response_model=Transcript)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
 from app.api import requests
 from app.api.answer_cache import CachedAnswer, answer_key
@@ -32,7 +34,15 @@ from app.api.requests import (
     set_language,
     unsupported,
 )
-from app.api.responses import answer_headers, answer_response, json_response, saved_headers
+from app.api.responses import (
+    EVENTS,
+    answer_headers,
+    answer_response,
+    event,
+    event_form,
+    json_response,
+    saved_headers,
+)
 from app.api.schemas import (
     MAX_CAUSES,
     VERSION,
@@ -41,6 +51,7 @@ from app.api.schemas import (
     BatchResult,
     DiagnoseRequest,
 )
+from kb.diagnose.verdict import Verdict
 from kb.errors import KBError
 from kb.files.archives import is_compressed
 from kb.types.answer import Diagnosis
@@ -68,7 +79,13 @@ BODIES = {
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Diagnosis,
-        "content": {MARKDOWN: {"schema": {"type": "string"}}, TEXT: {"schema": {"type": "string"}}},
+        "description": "For `Accept: text/event-stream` events: `diagnosis` at once; `better`, "
+        "where a language model reads along and answered; at last `done`, the better of both.",
+        "content": {
+            MARKDOWN: {"schema": {"type": "string"}},
+            TEXT: {"schema": {"type": "string"}},
+            EVENTS: {"schema": event_form("diagnosis", "better", "done")},
+        },
     }
 }
 
@@ -90,6 +107,15 @@ Wait = Annotated[
     ),
 ]
 Read = Callable[[], LogReading]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A verdict, the diagnosis made of it, and the id it is kept under, empty where it is not."""
+
+    verdict: Verdict
+    diagnosis: Diagnosis
+    saved_id: str = ""
 
 
 @router.post(
@@ -122,21 +148,23 @@ async def diagnose(
     of one run and flight-recorder dumps go as multipart fields ``file`` and ``dump``.
     """
     context = context_of(request)
-    form = answer_type(request)
+    form = answer_type(request, (JSON, MARKDOWN, TEXT, EVENTS))
     language = context.language(request, lang)
     options = DiagnoseOptions(language=language, top=top, torch=torch, keep=keep, wait=wait)
+    if form == EVENTS:
+        options = replace(options, wait=0)  # the first answer comes at once, the better one later
     media = media_type(request)
     length = declared_length(request)
     long = not _is_short(length)
     if media == FORM:
-        diagnosis, saved_id = await _of_form(request, context, options, long=long)
+        answer = await _of_form(request, context, options, long=long)
     elif media == JSON or (_is_log(media) and not long):
         return await _of_short_body(request, context, options, form)
     elif _is_log(media):
-        diagnosis, saved_id = await _diagnose_stream(context, pieces(request), options, long=True)
+        answer = await _diagnose_stream(context, pieces(request), options, long=True)
     else:
         raise unsupported(media, tuple(BODIES))
-    return _response(context, form, diagnosis, saved_id)
+    return _response(context, form, answer, options)
 
 
 def _is_short(length: int | None) -> bool:
@@ -149,31 +177,40 @@ def _is_log(media: str) -> bool:
 
 async def _diagnose(
     context: ApiContext, read: Read, options: DiagnoseOptions, *, long: bool = False
-) -> tuple[Diagnosis, str]:
-    """Diagnose what `read` reads, in a thread; the id it is saved under, empty where it is not.
+) -> _Answer:
+    """Diagnose what `read` reads, in a thread.
 
     Raises:
         InputError: there is nothing to read.
     """
     service = context.service
 
-    def work() -> tuple[Diagnosis, str]:
-        verdict = second = service.judge(read(), torch=options.torch)
-        if options.wait and service.second_reader is not None:
-            second = service.second_reader.read(verdict, wait_s=options.wait)
-        diagnosis = service.render(second, language=options.language, top=options.top)
+    def judge() -> Verdict:
+        return service.judge(read(), torch=options.torch)
+
+    def answer(verdict: Verdict, better: Verdict) -> _Answer:
+        diagnosis = service.render(better, language=options.language, top=options.top)
         if not options.keep:
-            return diagnosis, ""
+            return _Answer(verdict=verdict, diagnosis=diagnosis)
         from kb.saved import save_diagnosis
 
-        return diagnosis, save_diagnosis(service, verdict).id
+        saved_id = save_diagnosis(service, verdict).id
+        return _Answer(verdict=verdict, diagnosis=diagnosis, saved_id=saved_id)
 
-    return await context.run(work, long=long)
+    def work() -> _Answer:
+        verdict = judge()
+        return answer(verdict, verdict)
+
+    if not options.wait:
+        return await context.run(work, long=long)
+    verdict = await context.run(judge, long=long)
+    better = await context.second_reading(verdict, wait_s=options.wait)
+    return await context.run(partial(answer, verdict, better))
 
 
 async def _diagnose_stream(
     context: ApiContext, chunks: Iterable[bytes], options: DiagnoseOptions, *, long: bool
-) -> tuple[Diagnosis, str]:
+) -> _Answer:
     def read() -> LogReading:
         return context.service.read_stream(chunks, limit_s=requests.STREAM_S)
 
@@ -182,7 +219,7 @@ async def _diagnose_stream(
 
 async def _of_form(
     request: Request, context: ApiContext, options: DiagnoseOptions, *, long: bool
-) -> tuple[Diagnosis, str]:
+) -> _Answer:
     async with read_form(request, limit=context.settings.max_body) as fields:
         form = parse_form(fields, options)
         set_language(request, form.options.language)
@@ -197,19 +234,19 @@ async def _of_short_body(
     is_json = media_type(request) == JSON
     body = await limited(request, context.settings.max_body if is_json else SHORT_BYTES).body()
 
-    async def work() -> tuple[Diagnosis, str]:
+    async def work() -> _Answer:
         if is_json:
             item = decoded_json(body, DiagnoseRequest)
             return await _of_item(request, context, item, options)
         # An archive may hold far more than its size tells: it must not hold up the others.
-        long = is_compressed(body) or options.wait > 0
-        return await _diagnose_stream(context, [body], options, long=long)
+        return await _diagnose_stream(context, [body], options, long=is_compressed(body))
 
-    if options.keep or options.wait or "no-cache" in request.headers.get("cache-control", ""):
-        return _response(context, form, *await work())
+    anew = "no-cache" in request.headers.get("cache-control", "")
+    if options.keep or options.wait or form == EVENTS or anew:
+        return _response(context, form, await work(), options)
 
     async def make() -> CachedAnswer:
-        diagnosis, _ = await work()
+        diagnosis = (await work()).diagnosis
         return CachedAnswer(
             body=bytes(answer_response(diagnosis, form, context).body),
             language=diagnosis.language,
@@ -227,17 +264,40 @@ async def _of_short_body(
 
 async def _of_item(
     request: Request, context: ApiContext, item: DiagnoseRequest, options: DiagnoseOptions
-) -> tuple[Diagnosis, str]:
+) -> _Answer:
     """Diagnose a JSON body or one of a batch."""
     set_language(request, item.lang)
     read = partial(context.service.read_text, item.text)
-    return await _diagnose(context, read, options.overridden(item), long=options.wait > 0)
+    return await _diagnose(context, read, options.overridden(item))
 
 
-def _response(context: ApiContext, form: str, diagnosis: Diagnosis, saved_id: str) -> Response:
+def _response(
+    context: ApiContext, form: str, answer: _Answer, options: DiagnoseOptions
+) -> Response:
+    diagnosis = answer.diagnosis
     context.metrics.diagnoses.labels(diagnosis.status, _first_cause(diagnosis)).inc()
-    headers = saved_headers(context, saved_id) if saved_id else None
-    return answer_response(diagnosis, form, context, headers=headers)
+    headers = saved_headers(context, answer.saved_id) if answer.saved_id else {}
+    if form != EVENTS:
+        return answer_response(diagnosis, form, context, headers=headers)
+    headers |= answer_headers(diagnosis.language) | {"Cache-Control": "no-store"}
+    events = _events(context, answer, options)
+    return StreamingResponse(events, media_type=EVENTS, headers=headers)
+
+
+async def _events(
+    context: ApiContext, answer: _Answer, options: DiagnoseOptions
+) -> AsyncIterator[bytes]:
+    """The first answer, then the one with the language model's reading where there is one."""
+    diagnosis = answer.diagnosis
+    yield event("diagnosis", diagnosis)
+    better = await context.second_reading(answer.verdict)
+    if better is not answer.verdict:
+        language = diagnosis.language
+        diagnosis = await context.run(
+            lambda: context.service.render(better, language=language, top=options.top)
+        )
+        yield event("better", diagnosis)
+    yield event("done", diagnosis)
 
 
 def _first_cause(diagnosis: Diagnosis) -> str:
@@ -258,7 +318,7 @@ async def diagnose_batch(request: Request, lang: Lang = None) -> Response:
     answers = []
     for item in body.items:  # one thread call each: other requests get their turn between two
         try:
-            diagnosis, _ = await _of_item(request, context, item, options)
+            diagnosis = (await _of_item(request, context, item, options)).diagnosis
         except KBError as error:
             answers.append(BatchAnswer(diagnosis=None, problem=problem_of(request, error)))
         else:

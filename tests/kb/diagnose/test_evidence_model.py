@@ -15,6 +15,7 @@ from kb.diagnose.evidence_model import (
     discounted,
     explain,
     load_weights,
+    opinions,
     rank_causes,
     vote_logit,
 )
@@ -288,3 +289,18 @@ def test_one_more_thing_in_order_raises_no_cause() -> None:
         signals.append(ruled_out(cause))
         for item in rank_causes(signals, {}, weights()).causes:
             assert item.probability <= before[item.cause] + 1e-12
+
+
+def test_each_part_of_the_evidence_has_an_opinion_of_its_own() -> None:
+    """With the prior and what is its own; a part that says nothing has none."""
+    fitted = weights(prior={"alpha": 0.0, "beta": 1.0}, case_weight=0.5, temperature=2.0)
+    signals = [toy("a", {"alpha": 3.0}), toy("r", {"beta": 1.0}, kind="reader")]
+    votes = {"alpha": 0.5}
+    parts = opinions(rank_causes(signals, votes, fitted), votes, fitted)
+    # σ((3 - 1) / 2), σ((0 - 2) / 2), σ((½·ln 1.5 - 1 - ½·ln 0.5) / 2)
+    assert {name: round(shares["alpha"], 6) for name, shares in parts.items()} == {
+        "evidence": 0.731059,
+        "reader": 0.268941,
+        "cases": 0.4439,
+    }
+    assert opinions(rank_causes(signals[1:], {}, fitted), {}, fitted).keys() == {"reader"}

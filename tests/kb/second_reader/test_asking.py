@@ -74,6 +74,9 @@ def test_a_trusted_model_changes_the_answer(
         "Which switch?",
         "",
     )
+    assert {one.name for one in diagnosis.readers} >= {"evidence", "language_model"}
+    (alone,) = (one.top[0] for one in diagnosis.readers if one.name == "language_model")
+    assert (alone.id, alone.probability > 0.7) == ("shm-limits", True)
     assert server.keys == ["Bearer secret-key"]
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.auth import add_key, keys_path
-from app.api.routes.chat import event
+from app.api.responses import event
 from kb.chat.types import Change, Question, Reply, Statement
 from kb.errors import StoreError
 from kb.saved import save_diagnosis
