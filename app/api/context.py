@@ -39,6 +39,15 @@ Lang = Annotated[
     Query(description="Language of the answer. Default: Accept-Language, else the input's."),
 ]
 
+Wait = Annotated[
+    int,
+    Query(
+        ge=0,
+        le=120,
+        description="Seconds to wait for the language model, where one is set; 0: not at all.",
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiContext:
@@ -67,17 +76,21 @@ class ApiContext:
         return await anyio.to_thread.run_sync(job, limiter=limiter)
 
     async def second_reading(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:
-        """The verdict with the language model's opinion, as it was where none is set.
-
-        Waits in a thread of its own: a slow model keeps nobody else from an answer.
-        """
+        """The verdict with the language model's opinion, as it was where none is set."""
         reader = self.service.second_reader
         if reader is None:
             return verdict
+        return await self.wait_for_model(partial(reader.read, verdict), wait_s)
+
+    async def wait_for_model(self, ask: Callable[..., T], wait_s: float | None = None) -> T:
+        """Do `ask` in a thread of its own: a slow model keeps nobody else from an answer.
+
+        Where too many wait already `ask` is told not to, by its parameter `wait_s`.
+        """
         if self.model_waits.available_tokens <= 0:
             wait_s = 0
-        read = partial(reader.read, verdict, wait_s=wait_s)
-        return await anyio.to_thread.run_sync(read, limiter=self.model_waits)
+        job = partial(ask, wait_s=wait_s)
+        return await anyio.to_thread.run_sync(job, limiter=self.model_waits)
 
     def language(self, request: Request, parameter: Language | None) -> Language | None:
         """The language asked for by parameter, body, header or setting; None: the input's own."""

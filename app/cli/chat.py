@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,7 @@ def command(
             as_json=form == "json",
         )
         try:
+            session.name_model()
             if files:
                 session.read(files)
             session.run()
@@ -111,6 +112,12 @@ class ChatSession:
     undecided: bool = False
     outcome: IncidentOutcome | None = None
 
+    def name_model(self) -> None:
+        """Say that a language model reads along, and where."""
+        reader = self.service.second_reader
+        if reader is not None and not self.as_json:
+            note(self._words()("talk.model", model=reader.model, address=reader.address))
+
     def read(self, files: tuple[Path, ...]) -> None:
         """Take the logs for the incident."""
         reading = self.service.read_paths(files)
@@ -118,7 +125,7 @@ class ChatSession:
         words = self._words(reply.language)
         for item in reading.incident.unread:
             note(f"{words('row.unread')} {plain(item.file)}: {plain(why_unread(words, item))}")
-        self._show(reply)
+        self._reply(reply)
 
     def run(self) -> None:
         """Answer message by message."""
@@ -143,7 +150,7 @@ class ChatSession:
         if self.outcome and _PAUSES.sub(" ", message).strip().lower() in STORE_OUTCOME:
             self._store(self.outcome)
             return
-        self._show(self.chat.say(message, conversation=self.conversation, language=self.language))
+        self._reply(self.chat.say(message, conversation=self.conversation, language=self.language))
 
     def _store(self, outcome: IncidentOutcome) -> None:
         """Store how it ended as feedback, once."""
@@ -167,6 +174,19 @@ class ChatSession:
 
         language = answer_language(language or self.language, fallback=self.reply_language)
         return Words(self.service.knowledge.labels, language)
+
+    def _reply(self, reply: Reply) -> None:
+        """Show a reply, and then what a language model adds to it; as JSON both are one line."""
+        if self.service.second_reader is None:
+            self._show(reply)
+            return
+        if not self.as_json:
+            self._show(reply)
+        addition = self.chat.follow_up(reply.conversation)
+        if self.as_json:
+            self._show(reply.with_addition(addition) if addition else reply)
+        elif addition is not None:
+            self._show(replace(addition, outcome=self.outcome))
 
     def _show(self, reply: Reply) -> None:
         """Print a reply, and remember what the next message depends on."""

@@ -74,7 +74,8 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
         return None
     reading = _with_remarks(service, conversation.reading, conversation.remarks)
     results = _result_signals(conversation.check_results, service.knowledge)
-    return service.judge(reading, observed=results)
+    verdict = service.judge(reading, observed=results)
+    return replace(verdict, answers=conversation.model_answers)
 
 
 def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str]) -> LogReading:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kb.chat.assessment import verdict_of
 from kb.chat.dialogue import Dialogue
+from kb.chat.follow_up import follow_up
 from kb.chat.intents import IntentReader, message_language
 from kb.chat.paste import Paste, split, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
@@ -125,6 +126,33 @@ class Chat:
             current = replace(current, language=answer_language(requested, configured))
             reply, after = self._dialogue.begin(current, reading)
             return self._save(after, reply, "")
+
+    def follow_up(self, identifier: str, *, wait_s: float | None = None) -> Reply | None:
+        """What a language model adds to the last reply; None where none is set or nothing is due.
+
+        Blocks for as long as the model takes, at most `wait_s` seconds; nobody else waits for it.
+        What it asks stays open: the next message may answer it.
+
+        Raises:
+            NotFoundError: the conversation is unknown or has expired.
+        """
+        if self._service.second_reader is None:
+            return None
+        asked = self._store.load(identifier)
+        added = follow_up(self._service, asked, wait_s=wait_s)
+        if added is None:
+            return None
+        reply, question = added
+        with self._store.turn(identifier):
+            current = self._store.load(identifier)
+            if current.turns == asked.turns:  # else the person said more: it no longer belongs
+                last = current.turns[-1]
+                whole = replace(last.reply.with_addition(reply), diagnosis=None)
+                turns = (*current.turns[:-1], replace(last, reply=whole))
+                self._store.save(
+                    replace(current, turns=turns, model_question=question, unanswered="")
+                )
+        return reply
 
     def conversation(self, identifier: str) -> Conversation:
         """The conversation of that id.

@@ -10,7 +10,7 @@ from kb.chat.answers import ANSWERS
 from kb.chat.answers.answer import IntentAnswer, Step
 from kb.chat.answers.suggestions import suggest
 from kb.chat.assessment import Assessment, assess, changes, find_check, next_question, take_back
-from kb.chat.intents import IntentReader, Meaning, Situation, UserRequest
+from kb.chat.intents import NO_ANSWER, IntentReader, Meaning, Situation, UserRequest
 from kb.chat.paste import without_sentences
 from kb.chat.types import Change, CheckResult, Conversation, Intent, Question, Reply, Turn
 from kb.diagnose.signals import Signal
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_REMARK_CHARS = 1000  # longer ones are pastes
 SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
+MAX_MODEL_ANSWERS = 8  # the last ones are sent again with the report
 MAX_SHOWN = 40  # cases remembered as shown
 # Replies about the conversation itself: what is repeated is the answer before them.
 ABOUT_CHAT: frozenset[Intent] = frozenset({"language", "courtesy", "help", "off_topic", "unclear"})
@@ -59,6 +60,9 @@ class Dialogue:
         meaning = self._intents.read(text, situation) if text else Meaning()
         if meaning.language:
             conversation = replace(conversation, language=meaning.language, language_pinned=True)
+        conversation = replace(conversation, unanswered="")
+        if conversation.model_question and not has_output:
+            conversation, meaning = _to_model(conversation, text, meaning)
         if has_output:
             return self._reply(self._log(conversation, reading, meaning, text))
         return self._reply(self._step(conversation, text, reading, meaning))
@@ -78,6 +82,7 @@ class Dialogue:
             open_check=check,
             just_asked=bool(conversation.turns)
             and conversation.turns[-1].reply.question is not None,
+            model_asked=bool(conversation.model_question),
             reports_hang="hang" in events or {"distributed", "failure"} <= events,
             has_evidence=bool(events or signals),
             after_cases=answered is not None
@@ -232,6 +237,30 @@ class Dialogue:
         return next_question(assessment, asked_checks, self._service.knowledge, words)
 
 
+def _to_model(
+    conversation: Conversation, text: str, meaning: Meaning
+) -> tuple[Conversation, Meaning]:
+    """What a message means to the question the language model asked: an answer is a remark.
+
+    Its own words never become evidence: they are kept beside the answer, for the model alone.
+    """
+    asks = [item.intent for item in meaning.requests if item.intent not in NO_ANSWER]
+    others = meaning.check_result or meaning.retraction or meaning.job or meaning.language
+    if (
+        others
+        or (asks and not meaning.remark)
+        or any(item.unanswerable for item in meaning.requests)
+    ):
+        return conversation, meaning
+    question, closed = conversation.model_question, replace(conversation, model_question="")
+    if meaning.cannot_answer:
+        return closed, meaning
+    answer = (meaning.remark or text)[:MAX_REMARK_CHARS]
+    answers = (*conversation.model_answers, (question, answer))[-MAX_MODEL_ANSWERS:]
+    meaning = replace(meaning, remark=answer, requests=())
+    return replace(closed, model_answers=answers), meaning
+
+
 def _with_incident(conversation: Conversation, reading: LogReading | None) -> Conversation:
     """The conversation about another incident, or about none."""
     return Conversation(
@@ -285,6 +314,7 @@ def _after(
         conversation,
         focus=next((one.focus for one in reversed(answers) if one.focus), conversation.focus),
         shown_cases=tuple(cases)[-MAX_SHOWN:],
+        unanswered=next((one.request.text for one in answers if one.request.unanswerable), ""),
     )
     if question is None:
         return after

@@ -57,6 +57,7 @@ class Situation:
         has_incident: whether there is one to speak of.
         open_check: the one the open question asks about.
         just_asked: whether the last reply ended with that question.
+        model_asked: whether a language model asked something after it.
         reports_hang: whether the words report a hang or failed communication.
         has_evidence: whether the words hold evidence (cues, lines, facts).
         after_cases: whether the last reply listed cases.
@@ -66,6 +67,7 @@ class Situation:
     has_incident: bool
     open_check: Check | None = None
     just_asked: bool = False
+    model_asked: bool = False
     reports_hang: bool = False
     has_evidence: bool = False
     after_cases: bool = False
@@ -139,6 +141,8 @@ class IntentReader:
         """What the person's own words mean in this situation."""
         whole = self._intents(text)
         reply = next((phrase.answer for phrase in whole if phrase.answer), "")
+        if reply and situation.model_asked:
+            return Meaning(cannot_answer=True) if reply == "unsure" else Meaning(remark=text)
         if reply and situation.open_check is not None:
             return _yes_or_no(text, reply, situation.open_check)
         if not whole:

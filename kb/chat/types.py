@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kb.types.answer import Diagnosis
@@ -132,6 +132,15 @@ class Reply:
     suggestions: tuple[str, ...] = ()
     outcome: IncidentOutcome | None = None
 
+    def with_addition(self, addition: Reply) -> Reply:
+        """The reply with what was added to it later (`Chat.follow_up`)."""
+        return replace(
+            self,
+            statements=(*self.statements, *addition.statements),
+            changes=addition.changes or self.changes,
+            diagnosis=addition.diagnosis or self.diagnosis,
+        )
+
     @property
     def cases(self) -> tuple[str, ...]:
         """Ids of the cases it shows, in its order."""
@@ -178,6 +187,9 @@ class Conversation:
         asked_checks: checks asked about; the last one is still open where `question_open`.
         focus: the cause spoken of last.
         shown_cases: cases shown so far.
+        unanswered: the last question nothing of ours answers; a language model may.
+        model_question: what the language model asked and nobody has answered yet.
+        model_answers: its earlier questions, each with what the person answered.
     """
 
     id: str
@@ -191,4 +203,7 @@ class Conversation:
     question_open: bool = False
     focus: str = ""
     shown_cases: tuple[str, ...] = ()
+    unanswered: str = ""
+    model_question: str = ""
+    model_answers: tuple[tuple[str, str], ...] = ()
     turns: tuple[Turn, ...] = ()

@@ -91,6 +91,7 @@ class Verdict:
         torch: torch's version where a person named it.
         took_ms: wall time of reading and judging.
         second: what came of asking a language model; None where none was asked.
+        answers: what a language model asked, and what the person answered.
         opinions: what parts of the evidence alone would say: shares of all causes, by part.
     """
 
@@ -105,6 +106,7 @@ class Verdict:
     torch: str = ""
     took_ms: float = 0.0
     second: SecondOpinion | None = None
+    answers: tuple[tuple[str, str], ...] = ()
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
 
 

@@ -68,7 +68,7 @@ def parse_answer(reply: str, causes: Sequence[str], sent: str) -> ModelAnswer:
     Raises:
         NoAnswer: there is no JSON object in it, or no cause of ours with a probability.
     """
-    found = _object(reply)
+    found = json_object(reply, "causes")
     raw = found.get("causes")
     if not isinstance(raw, Mapping):
         raise NoAnswer("no_causes")
@@ -99,8 +99,12 @@ def parse_answer(reply: str, causes: Sequence[str], sent: str) -> ModelAnswer:
     return ModelAnswer(causes=shares, quotes=quotes, ask=ask, dropped=dropped)
 
 
-def _object(reply: str) -> Mapping[str, Any]:
-    """The first JSON object with causes: bare, in a fence, or behind what a model thought first."""
+def json_object(reply: str, key: str) -> Mapping[str, Any]:
+    """The first JSON object with `key`: bare, in a fence, or behind what a model thought first.
+
+    Raises:
+        NoAnswer: there is none.
+    """
     reply = reply[:MAX_REPLY]
     decoder = json.JSONDecoder()
     for text in (*reply.split("```")[1::2], reply):
@@ -111,7 +115,7 @@ def _object(reply: str) -> Mapping[str, Any]:
                 value, _ = decoder.raw_decode(text, start)
             except (ValueError, RecursionError):
                 value = None
-            if isinstance(value, Mapping) and "causes" in value:
+            if isinstance(value, Mapping) and key in value:
                 return value
             start = text.find("{", start + 1)
             tries += 1

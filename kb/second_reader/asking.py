@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,6 +35,7 @@ from kb.second_reader.answer import (
 )
 from kb.second_reader.client import ModelReply
 from kb.second_reader.prompt import Message, messages, report_text
+from kb.second_reader.questions import GroundedSentence, parse_sentences, question_messages
 from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import UNKNOWN
 
@@ -64,11 +66,14 @@ class MeasuredTrust(msgspec.Struct, frozen=True):
     date: str
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOpinion:
+class Asked(Generic[T]):
     """What came of asking: the answer, or why there is none."""
 
-    answer: ModelAnswer | None
+    answer: T | None
     why: NoAnswer | None
     model: str
     tokens: int
@@ -124,8 +129,8 @@ class SecondReader:
         measured = load_trust(home).get(client.model)
         usual = measured.trust if measured else UNTESTED_TRUST
         self.trust = usual if trust is None else trust
-        self._answers: OrderedDict[str, ModelOpinion] = OrderedDict()
-        self._open: dict[str, Future[ModelOpinion]] = {}
+        self._answers: OrderedDict[str, Asked[Any]] = OrderedDict()
+        self._open: dict[str, Future[Asked[Any]]] = {}
         self._lock = threading.Lock()
 
     def read(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:
@@ -137,7 +142,7 @@ class SecondReader:
         """
         if verdict.status == "no_timeout":
             return verdict
-        asked = self._ask(verdict, wait_s, self._limits)
+        asked = self._opinion(verdict, wait_s, self._limits)
         opinion = SecondOpinion(
             model=asked.model,
             why=asked.why.reason if asked.why else "",
@@ -159,12 +164,31 @@ class SecondReader:
             second=replace(opinion, top=tuple(top), ask=asked.answer.ask),
         )
 
-    def ask_about(self, verdict: Verdict) -> ModelOpinion:
-        """What the model says of a verdict's report, whatever the limits: to measure it."""
-        return self._ask(verdict, None, None)
+    def answer(
+        self, question: str, material: Sequence[str], *, wait_s: float | None = None
+    ) -> Asked[tuple[GroundedSentence, ...]]:
+        """The answer to a person's question from the `material` alone."""
+        parse = partial(parse_sentences, question=question, material=material)
+        return self._ask(question_messages(question, material), parse, wait_s, self._limits)
 
-    def _ask(self, verdict: Verdict, wait_s: float | None, limits: Limits | None) -> ModelOpinion:
-        question = messages(verdict, self._causes)
+    def ask_about(self, verdict: Verdict) -> Asked[ModelAnswer]:
+        """What the model says of a verdict's report, whatever the limits: to measure it."""
+        return self._opinion(verdict, None, None)
+
+    def _opinion(
+        self, verdict: Verdict, wait_s: float | None, limits: Limits | None
+    ) -> Asked[ModelAnswer]:
+        sent = report_text(verdict.reading, self._causes)
+        parse = partial(parse_answer, causes=self._ids, sent=sent)
+        return self._ask(messages(verdict, self._causes), parse, wait_s, limits)
+
+    def _ask(
+        self,
+        question: list[Message],
+        parse: Callable[[str], T],
+        wait_s: float | None,
+        limits: Limits | None,
+    ) -> Asked[T]:
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
         with self._lock:
             if key in self._answers:
@@ -179,7 +203,7 @@ class SecondReader:
                         key,
                         future,
                         question,
-                        report_text(verdict.reading, self._causes),
+                        parse,
                         limits,
                     ),
                     name="second-reader",
@@ -188,27 +212,27 @@ class SecondReader:
         try:
             return future.result(timeout=wait_s)
         except FutureTimeoutError:
-            return ModelOpinion(
+            return Asked(
                 answer=None, why=NoAnswer("waiting"), model=self.model, tokens=0, took_ms=0.0
             )
 
     def _work(
         self,
         key: str,
-        future: Future[ModelOpinion],
+        future: Future[Asked[T]],
         question: list[Message],
-        sent: str,
+        parse: Callable[[str], T],
         limits: Limits | None,
     ) -> None:
         started = time.perf_counter()
         reply = ModelReply(text="", model=self.model)
-        answer: ModelAnswer | None = None
+        answer: T | None = None
         why: NoAnswer | None = None
         try:
             if limits is not None:
                 limits.take()
             reply = self._client.ask(question)
-            answer = parse_answer(reply.text, self._ids, sent)
+            answer = parse(reply.text)
         except NoAnswer as none:
             why = none
         except Exception:  # noqa: BLE001 - whatever a foreign server does, the first answer stands
@@ -216,7 +240,7 @@ class SecondReader:
 
             structlog.get_logger().exception("second reader failed")
             why = NoAnswer("failed")
-        asked = ModelOpinion(
+        asked = Asked(
             answer=answer,
             why=why,
             model=reply.model,

@@ -69,11 +69,11 @@ def report_text(reading: LogReading, causes: Sequence[Cause]) -> str:
     for line in "\n".join(part for part in parts if part).splitlines():
         seen.setdefault(line.rstrip()[:MAX_LINE])
     ids = tuple(cause.id for cause in causes if "-" in cause.id)
-    return "\n".join(_cleaned(seen, ids))[:MAX_SENT]
+    return "\n".join(without_orders(seen, ids))[:MAX_SENT]
 
 
-def _cleaned(lines: Iterable[str], ids: Sequence[str]) -> Iterable[str]:
-    """The lines without what addresses a model."""
+def without_orders(lines: Iterable[str], ids: Sequence[str] = ()) -> Iterable[str]:
+    """The lines without what addresses a model; those that hold one of `ids` are left out, too."""
     for line in lines:
         plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", line))
         lower = plain.lower()
@@ -108,6 +108,10 @@ def _observed(verdict: Verdict) -> str:
     parts = []
     if facts:
         parts.append("A program observed (it may be wrong):\n" + "\n".join(facts))
+    answers = [f"- {asked} {answer}" for asked, answer in verdict.answers]
+    if answers:
+        lines = without_orders(" ".join(line.split()) for line in answers)
+        parts.append("You asked, and the person answered:\n" + "\n".join(lines))
     if cases:
         parts.append("Cases with similar words (often of another cause):\n" + "\n".join(cases))
     return "\n\n".join(parts)

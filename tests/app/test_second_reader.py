@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -203,6 +204,39 @@ def test_who_waits_for_the_model_keeps_nobody_waiting(service: Service, model: C
     assert took < 1.5
     reasons = [one["second_reader"]["why"] for one in answers]
     assert sum("10" in reason for reason in reasons) == 2
+
+
+def test_the_chat_streams_what_the_model_adds(service: Service, model: ChatServer) -> None:
+    """The reply at once, the addition before the last event; as JSON only where it may wait."""
+    model.delay_s = 1
+    with running(service, service.settings) as address:
+        url, body = f"{address}/v1/chat", {"message": PASTE, "lang": "en"}
+        with httpx.stream("POST", url, json=body, timeout=20) as answer:
+            lines = ((line, time.monotonic()) for line in answer.iter_lines())
+            order = {line[7:]: at for line, at in lines if line.startswith("event: ")}
+        plain = httpx.post(url, json=body, headers={"Accept": "application/json"}).json()
+        waited = httpx.post(
+            f"{url}?wait=10", json=body, headers={"Accept": "application/json"}, timeout=20
+        ).json()
+    assert [*order][-2:] == ["better", "done"]
+    assert order["better"] - order["diagnosis"] > 0.5
+    assert plain["diagnosis"]["second_reader"] is None
+    assert waited["diagnosis"]["causes"][0]["id"] == "shm-limits"
+    assert "Which switch?" in json.dumps(waited["statements"])
+
+
+def test_the_chat_of_the_command_line_adds_it(
+    run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, model: ChatServer
+) -> None:
+    """Below the reply, with where the text goes; as JSON a message still gets one line."""
+    for form in ("text", "json"):
+        words = io.TextIOWrapper(io.BytesIO(PASTE.splitlines()[0].encode()))
+        monkeypatch.setattr("sys.stdin", words)
+        _, out, err = run("chat", "{log}", "--lang", "en", "--format", form)
+        assert "It asks: Which switch?" in out
+        assert (model.url in err) is (form == "text")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [one["diagnosis"]["causes"][0]["id"] for one in lines] == ["shm-limits", "shm-limits"]
 
 
 def test_the_model_is_measured_and_its_trust_kept(

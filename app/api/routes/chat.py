@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
 
-from app.api.context import ApiContext, Lang, context_of
+from app.api.context import ApiContext, Lang, Wait, context_of
 from app.api.requests import JSON, answer_type, read_json
 from app.api.responses import EVENTS, event, event_form, json_response
 from app.api.schemas import ChatRequest, Transcript
@@ -19,15 +21,16 @@ from kb.types.vocabulary import Language
 if TYPE_CHECKING:
     from kb.chat.chat import Chat
 
-NAMES = ("conversation", "statement", "question", "changes", "diagnosis", "done")
+NAMES = ("conversation", "statement", "question", "changes", "diagnosis", "better", "done")
 
 router = APIRouter(tags=["chat"])
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Reply,
-        "description": "Events, the last one `done` with the whole reply; for "
-        "`Accept: application/json` only the reply.",
+        "description": "Events, the last one `done` with the whole reply, before it `better` with "
+        "what a language model adds where one is set; for `Accept: application/json` only the "
+        "reply.",
         "content": {EVENTS: {"schema": event_form(*NAMES)}},
     }
 }
@@ -46,7 +49,7 @@ _BODY = {
     openapi_extra=_BODY,
     response_class=Response,
 )
-async def talk(request: Request, lang: Lang = None) -> Response:
+async def talk(request: Request, lang: Lang = None, wait: Wait = 0) -> Response:
     """Paste a log or ask about it: which rank, why, how sure, what to run, what to change.
 
     Without `conversation` a new one begins; its id comes first. `diagnosis` is the id of a kept
@@ -57,12 +60,28 @@ async def talk(request: Request, lang: Lang = None) -> Response:
     form = answer_type(request, (EVENTS, JSON))
     body = await read_json(request, ChatRequest, limit=context.settings.max_body)
     language = body.lang or context.language(request, lang)
-    reply = await context.run(lambda: _answer(context, _chat(request), body, language))
+    chat = await context.run(lambda: _chat(request))
+    reply = await context.run(lambda: _answer(context, chat, body, language))
     headers = {"Vary": "Accept, Accept-Language", "Content-Language": reply.language}
+    add = partial(chat.follow_up, reply.conversation)
     if form == JSON:
+        if wait and context.service.second_reader is not None:
+            addition = await context.wait_for_model(add, wait)
+            reply = reply.with_addition(addition) if addition else reply
         return json_response(reply, headers=headers)
     headers["Cache-Control"] = "no-store"
-    return Response(b"".join(_events(reply)), media_type=EVENTS, headers=headers)
+
+    async def events() -> AsyncIterator[bytes]:
+        whole = reply
+        yield b"".join(_events(reply))
+        if context.service.second_reader is not None:
+            addition = await context.wait_for_model(add)
+            if addition is not None:
+                whole = reply.with_addition(addition)
+                yield event("better", addition)
+        yield event("done", whole)
+
+    return StreamingResponse(events(), media_type=EVENTS, headers=headers)
 
 
 def _chat(request: Request) -> Chat:
@@ -95,7 +114,7 @@ def _answer(context: ApiContext, chat: Chat, body: ChatRequest, language: Langua
 
 
 def _events(reply: Reply) -> Iterator[bytes]:
-    """The reply piece by piece, and whole at last."""
+    """The reply piece by piece."""
     yield event("conversation", {"id": reply.conversation})
     for statement in reply.statements:
         yield event("statement", statement)
@@ -105,7 +124,6 @@ def _events(reply: Reply) -> Iterator[bytes]:
         yield event("changes", reply.changes)
     if reply.diagnosis is not None:
         yield event("diagnosis", reply.diagnosis)
-    yield event("done", reply)
 
 
 @router.get("/v1/chat/{identifier}", summary="A conversation so far", response_model=Transcript)

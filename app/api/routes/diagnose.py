@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api import requests
 from app.api.answer_cache import CachedAnswer, answer_key
-from app.api.context import ApiContext, Lang, context_of
+from app.api.context import ApiContext, Lang, Wait, context_of
 from app.api.diagnose_form import FORM_SCHEMA, TEXT_SCHEMA, DiagnoseOptions, parse_form
 from app.api.problems import problem_of
 from app.api.requests import (
@@ -97,14 +97,6 @@ Torch = Annotated[
 ]
 Keep = Annotated[
     bool, Query(description="Keep the answer; the headers Location and Link say where it stands.")
-]
-Wait = Annotated[
-    int,
-    Query(
-        ge=0,
-        le=120,
-        description="Seconds to wait for the language model, where one is set; 0: not at all.",
-    ),
 ]
 Read = Callable[[], LogReading]
 
