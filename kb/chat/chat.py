@@ -143,6 +143,8 @@ class Chat:
         if added is None:
             return None
         reply, question = added
+        if question is None:
+            return reply
         with self._store.turn(identifier):
             current = self._store.load(identifier)
             if current.turns == asked.turns:  # else the person said more: it no longer belongs

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
     from kb.service import Service
 
+WAITING = "waiting"  # why there is no answer yet
 CAUSES_GIVEN = 3  # of the incident, as material for an answer
 CASES_GIVEN = 3
 LINES_GIVEN = 8  # of the log
@@ -29,10 +30,10 @@ LINES_GIVEN = 8  # of the log
 
 def follow_up(
     service: Service, conversation: Conversation, *, wait_s: float | None
-) -> tuple[Reply, str] | None:
+) -> tuple[Reply, str | None] | None:
     """What the model adds to the last reply, and the question it asks; None where nothing is due.
 
-    Blocks for as long as the model takes, at most `wait_s` seconds.
+    The question is None where the model has not answered yet: it may be asked for again. Blocks for as long as the model takes, at most `wait_s` seconds.
     """
     reader, last = service.second_reader, conversation.turns[-1] if conversation.turns else None
     verdict = verdict_of(service, conversation)
@@ -49,7 +50,8 @@ def follow_up(
     if second is None:
         return None
     if second.why:
-        return replace(reply, statements=(_no_opinion(second, words),)), ""
+        question = None if second.why == WAITING else ""
+        return replace(reply, statements=(_no_opinion(second, words),)), question
     top = service.settings.top
     ours = service.render(verdict, language=words.language, top=len(service.knowledge.causes))
     both = service.render(better, language=words.language, top=len(service.knowledge.causes))
@@ -118,14 +120,16 @@ def _answered(
     question: str,
     reply: Reply,
     wait_s: float | None,
-) -> tuple[Reply, str]:
+) -> tuple[Reply, str | None]:
     diagnosis = service.render(verdict, language=words.language, top=CAUSES_GIVEN)
     pieces = material(service, diagnosis, question, words)
     asked = reader.answer(question, [text for _, text in pieces], wait_s=wait_s)
     if asked.answer is None:
         why = words(f"second.{asked.why.reason}", **asked.why.values) if asked.why else ""
         text = words("second.none", model=asked.model, why=why)
-        return replace(reply, statements=(Statement(role="note", text=text),)), ""
+        waits = asked.why is not None and asked.why.reason == WAITING
+        added = replace(reply, statements=(Statement(role="note", text=text),))
+        return added, None if waits else ""
     head = Statement(role="note", text=words("chat.model_answers", model=asked.model))
     said = tuple(
         Statement(

@@ -185,6 +185,18 @@ def test_orders_in_a_question_are_not_sent(chat: Chat, model: ChatServer) -> Non
     )
 
 
+def test_who_does_not_wait_may_ask_again(chat: Chat, model: ChatServer) -> None:
+    """The line that says so is not stored; the answer comes later."""
+    model.delay_s = 0.5
+    reply = chat.say(LOG, language="en")
+    early = chat.follow_up(reply.conversation, wait_s=0.05)
+    assert early is not None
+    assert "not answered yet" in early.statements[0].text
+    assert chat.conversation(reply.conversation).turns[0].reply.statements == reply.statements
+    assert add(chat, reply).diagnosis is not None
+    assert len(model.questions) == 1
+
+
 def test_a_failure_is_one_line(chat: Chat, model: ChatServer) -> None:
     """Our reply stands."""
     model.status = 503
