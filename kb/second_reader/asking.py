@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
@@ -32,7 +32,8 @@ from kb.second_reader.answer import (
     parse_answer,
     pool,
 )
-from kb.second_reader.client import ModelReply
+from kb.second_reader.client import MAX_TOKENS, ModelReply
+from kb.second_reader.limits import Limits, Usage
 from kb.second_reader.prompt import Message, messages, report_text
 from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import UNKNOWN
@@ -40,7 +41,6 @@ from kb.types.vocabulary import UNKNOWN
 TRUST_FILE = "second_reader.json"  # in the state folder: model → what was measured
 MEANS_LABEL = "evidence.language_model"
 KEPT_ANSWERS = 256
-MINUTE_S, DAY_S = 60.0, 86_400.0
 TOP = 3
 
 
@@ -73,31 +73,6 @@ class ModelOpinion:
     model: str
     tokens: int
     took_ms: float
-
-
-class Limits:
-    """At most so many questions a minute and a day."""
-
-    def __init__(self, minute: int, day: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = ((MINUTE_S, minute, "minute"), (DAY_S, day, "day"))
-        self._clock = clock
-        self._asked: deque[float] = deque()
-        self._lock = threading.Lock()
-
-    def take(self) -> None:
-        """Count one question.
-
-        Raises:
-            NoAnswer: there were too many.
-        """
-        with self._lock:
-            now = self._clock()
-            while self._asked and now - self._asked[0] > DAY_S:
-                self._asked.popleft()
-            for span, most, name in self._most:
-                if sum(now - one <= span for one in self._asked) >= most:
-                    raise NoAnswer(f"limit_{name}", most=str(most))
-            self._asked.append(now)
 
 
 class SecondReader:
@@ -163,6 +138,10 @@ class SecondReader:
         """What the model says of a verdict's report, whatever the limits: to measure it."""
         return self._ask(verdict, None, None)
 
+    def usage(self) -> Usage:
+        """What was asked and what it cost, of this process."""
+        return self._limits.usage()
+
     def _ask(self, verdict: Verdict, wait_s: float | None, limits: Limits | None) -> ModelOpinion:
         question = messages(verdict, self._causes)
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
@@ -211,11 +190,14 @@ class SecondReader:
             answer = parse_answer(reply.text, self._ids, sent)
         except NoAnswer as none:
             why = none
+            if none.reason == "no_json" and reply.without:
+                why = NoAnswer(reply.without, tokens=str(reply.tokens_out or MAX_TOKENS))
         except Exception:  # noqa: BLE001 - whatever a foreign server does, the first answer stands
             import structlog
 
             structlog.get_logger().exception("second reader failed")
             why = NoAnswer("failed")
+        self._limits.count(why.reason if why else "answered", reply.tokens_in, reply.tokens_out)
         asked = ModelOpinion(
             answer=answer,
             why=why,
