@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app.api.schemas import Problem
-from app.retry_after import parse_retry_after
 from app.server.address import is_loopback
 from kb.errors import InputError, KBError, MissingExtraError, NotFoundError
+from kb.retry_after import parse_retry_after
 from kb.text.redact import redact
 
 if TYPE_CHECKING:

@@ -115,8 +115,9 @@ def _open_second_reader(settings: Settings, knowledge: Knowledge) -> SecondReade
     """The language model that reads along, where one is set."""
     if not settings.llm_base_url:
         return None
-    from kb.second_reader.asking import Limits, SecondReader
+    from kb.second_reader.asking import SecondReader
     from kb.second_reader.client import ModelClient
+    from kb.second_reader.limits import Limits
 
     return SecondReader(
         ModelClient(

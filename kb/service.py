@@ -18,6 +18,7 @@ from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.logs.reader import LogReader
 from kb.search.searcher import Searcher
+from kb.second_reader.limits import Usage
 from kb.settings import Settings
 from kb.store import Store
 from kb.text.language import answer_language
@@ -34,12 +35,16 @@ NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={},
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """Whether the service can answer; `problems` say what is wrong and what to do."""
+    """Whether the service can answer; `problems` say what is wrong and what to do.
+
+    `second_reader` is what the language model was asked and what it cost, None where none is set.
+    """
 
     ready: bool
     problems: tuple[str, ...]
     entries: int
     cases: int
+    second_reader: Usage | None = None
 
 
 class AnswerOptions(TypedDict, total=False):
@@ -271,6 +276,7 @@ class Service:
             problems=tuple(problems),
             entries=entries,
             cases=len(self.knowledge.cases),
+            second_reader=self.second_reader.usage() if self.second_reader else None,
         )
 
     def version(self) -> str:

@@ -21,11 +21,11 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
 from app.api.problems import HttpError
-from app.retry_after import retry_after_header
 from app.server.address import is_loopback
 from kb.errors import InputError, NotFoundError, SettingsError, StoreError
 from kb.files.atomic import write_file
 from kb.files.state_folder import make_state_folder
+from kb.retry_after import retry_after_header
 from kb.settings import Settings
 
 Role = Literal["read", "write", "admin"]

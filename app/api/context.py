@@ -15,9 +15,9 @@ from fastapi.dependencies.models import Dependant
 from app.api.answer_cache import AnswerCache
 from app.api.problems import HttpError
 from app.api.requests import accepted_language
-from app.retry_after import retry_after_header
 from app.server.observability import Metrics
 from app.server.processes import return_unused_memory
+from kb.retry_after import retry_after_header
 from kb.settings import Settings
 from kb.text.language import language_choice
 from kb.types.vocabulary import Language

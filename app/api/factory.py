@@ -32,7 +32,7 @@ from app.api.schemas import (
     SearchRequest,
 )
 from app.server.address import is_loopback
-from app.server.observability import new_metrics
+from app.server.observability import ModelUsage, new_metrics
 from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
@@ -81,6 +81,7 @@ def create_app(
     from kb.chat.chat import Chat
 
     metrics = new_metrics()
+    metrics.registry.register(ModelUsage(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
         version=_version(),

@@ -55,7 +55,7 @@ def second_reading(answer: Diagnosis, words: Words) -> list[str]:
         model=second.model,
         top=top,
         trust=f"{second.trust:.2f}",
-        tokens=second.tokens,
+        cost=words("second.cost", tokens=second.tokens) if second.tokens else "",
     )
     return [said, words("second.asks", ask=second.ask)] if second.ask else [said]
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
 from kb.text.redact import redact
+
+if TYPE_CHECKING:
+    from kb.service import Service
 
 # A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -120,3 +127,31 @@ def new_metrics() -> Metrics:
             "timeout_kb_answers_kept_bytes", "Size of the answers kept.", registry=registry
         ),
     )
+
+
+class ModelUsage(Collector):
+    """What the language model was asked and what it cost, read when somebody looks."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Both counters as they are now; none where no model is set."""
+        if self._service.second_reader is None:
+            return
+        usage = self._service.second_reader.usage()
+        questions = CounterMetricFamily(
+            "timeout_kb_model_questions",
+            "Questions to the language model by how they ended: answered, or why not.",
+            labels=("outcome",),
+        )
+        for outcome, count in usage.outcomes.items():
+            questions.add_metric((outcome,), count)
+        tokens = CounterMetricFamily(
+            "timeout_kb_model_tokens",
+            "Tokens sent to the language model and answered by it, as far as its server tells.",
+            labels=("direction",),
+        )
+        tokens.add_metric(("in",), usage.tokens_in)
+        tokens.add_metric(("out",), usage.tokens_out)
+        yield from (questions, tokens)

@@ -16,12 +16,12 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from app.retry_after import parse_retry_after
 from app.server.address import is_loopback
 from app.slack.requests import slack_file
 from app.slack.workspaces import MAX_WAIT_S, reason, slack_call
 from kb.errors import InputError
 from kb.evidence.detect import named_like_evidence
+from kb.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient

@@ -33,7 +33,8 @@ def follow_up(
 ) -> tuple[Reply, str | None] | None:
     """What the model adds to the last reply, and the question it asks; None where nothing is due.
 
-    The question is None where the model has not answered yet: it may be asked for again. Blocks for as long as the model takes, at most `wait_s` seconds.
+    The question is None where the model has not answered yet: it may be asked for again. Blocks
+    for as long as the model takes, at most `wait_s` seconds.
     """
     reader, last = service.second_reader, conversation.turns[-1] if conversation.turns else None
     verdict = verdict_of(service, conversation)

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from kb.diagnose.evidence_model import Contribution, Ranking, ScoredCause
 from kb.diagnose.signals import Signal
@@ -34,6 +34,34 @@ MAX_ASK = 300
 MIN_QUOTE = 4  # characters: "." is in every input
 MAX_REPLY = 65_536  # characters looked at
 _SPACE = re.compile(r"\s+")
+_THOUGHTS = re.compile(r"^.*</think>|^\s*<think>.*", re.DOTALL)  # a model's drafts are no answer
+Reason = Literal[
+    "broken",
+    "busy",
+    "busy_until",
+    "context",
+    "empty",
+    "failed",
+    "key",
+    "length",
+    "limit_day",
+    "limit_minute",
+    "long",
+    "no_address",
+    "no_causes",
+    "no_chat",
+    "no_grounds",
+    "no_json",
+    "no_model",
+    "redirect",
+    "refused",
+    "slow",
+    "status",
+    "tls",
+    "unreachable",
+    "waiting",
+]
+"""Why there is no opinion; each has its label, ``second.<reason>``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +84,9 @@ class ModelAnswer:
 class NoAnswer(Exception):  # noqa: N818 - one of several ends, no fault of ours
     """There is no opinion; `reason` names the label that says why, `second.<reason>`."""
 
-    def __init__(self, reason: str, **values: str) -> None:
+    def __init__(self, reason: Reason, **values: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason: Reason = reason
         self.values = values
 
 
@@ -105,7 +133,7 @@ def json_object(reply: str, key: str) -> Mapping[str, Any]:
     Raises:
         NoAnswer: there is none.
     """
-    reply = reply[:MAX_REPLY]
+    reply = _THOUGHTS.sub("", reply)[:MAX_REPLY]
     decoder = json.JSONDecoder()
     for text in (*reply.split("```")[1::2], reply):
         start = text.find("{")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -33,7 +33,8 @@ from kb.second_reader.answer import (
     parse_answer,
     pool,
 )
-from kb.second_reader.client import ModelReply
+from kb.second_reader.client import MAX_TOKENS, ModelReply
+from kb.second_reader.limits import Limits, Usage
 from kb.second_reader.prompt import Message, messages, report_text
 from kb.second_reader.questions import GroundedSentence, parse_sentences, question_messages
 from kb.types.knowledge import Bilingual
@@ -42,7 +43,6 @@ from kb.types.vocabulary import UNKNOWN
 TRUST_FILE = "second_reader.json"  # in the state folder: model → what was measured
 MEANS_LABEL = "evidence.language_model"
 KEPT_ANSWERS = 256
-MINUTE_S, DAY_S = 60.0, 86_400.0
 TOP = 3
 
 
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Generic[T]):
+class ModelResult(Generic[T]):
     """What came of asking: the answer, or why there is none."""
 
     answer: T | None
@@ -78,31 +78,6 @@ class Asked(Generic[T]):
     model: str
     tokens: int
     took_ms: float
-
-
-class Limits:
-    """At most so many questions a minute and a day."""
-
-    def __init__(self, minute: int, day: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most = ((MINUTE_S, minute, "minute"), (DAY_S, day, "day"))
-        self._clock = clock
-        self._asked: deque[float] = deque()
-        self._lock = threading.Lock()
-
-    def take(self) -> None:
-        """Count one question.
-
-        Raises:
-            NoAnswer: there were too many.
-        """
-        with self._lock:
-            now = self._clock()
-            while self._asked and now - self._asked[0] > DAY_S:
-                self._asked.popleft()
-            for span, most, name in self._most:
-                if sum(now - one <= span for one in self._asked) >= most:
-                    raise NoAnswer(f"limit_{name}", most=str(most))
-            self._asked.append(now)
 
 
 class SecondReader:
@@ -129,8 +104,8 @@ class SecondReader:
         measured = load_trust(home).get(client.model)
         usual = measured.trust if measured else UNTESTED_TRUST
         self.trust = usual if trust is None else trust
-        self._answers: OrderedDict[str, Asked[Any]] = OrderedDict()
-        self._open: dict[str, Future[Asked[Any]]] = {}
+        self._answers: OrderedDict[str, ModelResult[Any]] = OrderedDict()
+        self._open: dict[str, Future[ModelResult[Any]]] = {}
         self._lock = threading.Lock()
 
     def read(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:
@@ -166,18 +141,22 @@ class SecondReader:
 
     def answer(
         self, question: str, material: Sequence[str], *, wait_s: float | None = None
-    ) -> Asked[tuple[GroundedSentence, ...]]:
+    ) -> ModelResult[tuple[GroundedSentence, ...]]:
         """The answer to a person's question from the `material` alone."""
         parse = partial(parse_sentences, question=question, material=material)
         return self._ask(question_messages(question, material), parse, wait_s, self._limits)
 
-    def ask_about(self, verdict: Verdict) -> Asked[ModelAnswer]:
+    def usage(self) -> Usage:
+        """What was asked and what it cost, of this process."""
+        return self._limits.usage()
+
+    def ask_about(self, verdict: Verdict) -> ModelResult[ModelAnswer]:
         """What the model says of a verdict's report, whatever the limits: to measure it."""
         return self._opinion(verdict, None, None)
 
     def _opinion(
         self, verdict: Verdict, wait_s: float | None, limits: Limits | None
-    ) -> Asked[ModelAnswer]:
+    ) -> ModelResult[ModelAnswer]:
         sent = report_text(verdict.reading, self._causes)
         parse = partial(parse_answer, causes=self._ids, sent=sent)
         return self._ask(messages(verdict, self._causes), parse, wait_s, limits)
@@ -188,7 +167,7 @@ class SecondReader:
         parse: Callable[[str], T],
         wait_s: float | None,
         limits: Limits | None,
-    ) -> Asked[T]:
+    ) -> ModelResult[T]:
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
         with self._lock:
             if key in self._answers:
@@ -212,14 +191,14 @@ class SecondReader:
         try:
             return future.result(timeout=wait_s)
         except FutureTimeoutError:
-            return Asked(
+            return ModelResult(
                 answer=None, why=NoAnswer("waiting"), model=self.model, tokens=0, took_ms=0.0
             )
 
     def _work(
         self,
         key: str,
-        future: Future[Asked[T]],
+        future: Future[ModelResult[T]],
         question: list[Message],
         parse: Callable[[str], T],
         limits: Limits | None,
@@ -235,12 +214,15 @@ class SecondReader:
             answer = parse(reply.text)
         except NoAnswer as none:
             why = none
+            if none.reason == "no_json" and reply.without:
+                why = NoAnswer(reply.without, tokens=str(reply.tokens_out or MAX_TOKENS))
         except Exception:  # noqa: BLE001 - whatever a foreign server does, the first answer stands
             import structlog
 
             structlog.get_logger().exception("second reader failed")
             why = NoAnswer("failed")
-        asked = Asked(
+        self._limits.count(why.reason if why else "answered", reply.tokens_in, reply.tokens_out)
+        asked = ModelResult(
             answer=answer,
             why=why,
             model=reply.model,

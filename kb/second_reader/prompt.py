@@ -25,7 +25,7 @@ Message = dict[str, str]
 # Roles and control tokens of chat templates; a program prints none of them in a timeout.
 _CONTROL = re.compile(
     r"<\|[a-z0-9_ ]{1,40}\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:start|end)_of_turn>"
-    r"|</?(?:system|assistant|user|report)(?: [^>]{0,80})?>",
+    r"|</?(?:system|assistant|user|report|think)(?: [^>]{0,80})?>",
     re.IGNORECASE,
 )
 # Sentences that give a model orders. Who reports a hang tells what happened.

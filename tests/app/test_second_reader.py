@@ -239,6 +239,39 @@ def test_the_chat_of_the_command_line_adds_it(
     assert [one["diagnosis"]["causes"][0]["id"] for one in lines] == ["shm-limits", "shm-limits"]
 
 
+def test_the_api_tells_what_the_model_costs(service: Service, model: ChatServer) -> None:
+    """Questions of the day and tokens in the readiness report, counters in the metrics."""
+    with running(service, service.settings) as address:
+        before = httpx.get(f"{address}/metrics").text
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=PASTE, timeout=20)
+        model.status = 429
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=f"{PASTE}Today.", timeout=20)
+        ready = httpx.get(f"{address}/readyz").json()["second_reader"]
+        metrics = httpx.get(f"{address}/metrics").text.splitlines()
+    assert "model_questions_total{" not in before
+    assert (ready["questions_day"], ready["per_day"]) == (2, service.settings.llm_per_day)
+    assert (ready["tokens_day"], ready["outcomes"]) == (750, {"answered": 1, "busy": 1})
+    assert {line for line in metrics if line.startswith("timeout_kb_model")} == {
+        'timeout_kb_model_questions_total{outcome="answered"} 1.0',
+        'timeout_kb_model_questions_total{outcome="busy"} 1.0',
+        'timeout_kb_model_tokens_total{direction="in"} 700.0',
+        'timeout_kb_model_tokens_total{direction="out"} 50.0',
+    }
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_a_cost_that_is_not_told_is_not_shown(
+    run: Callable[..., tuple[int, str, str]], model: ChatServer, language: str
+) -> None:
+    """Some servers send no usage; 0 would be a lie."""
+    _, shown, _ = run("diagnose", "{log}", "--lang", language)
+    model.usage = None
+    _, silent, _ = run("diagnose", "{log}", "--lang", language)
+    assert "750" in shown
+    assert "tiny-1" in silent
+    assert "token" not in silent
+
+
 def test_the_model_is_measured_and_its_trust_kept(
     run: Callable[..., tuple[int, str, str]], with_model: Settings
 ) -> None:

@@ -41,6 +41,9 @@ def reply(**changes: object) -> str:
         f"<think>The {{port}} has errors.</think>\n{reply()}",
         f"I weigh {{a}} and {{b}}: {reply()} so far",
         reply(confidence="high", extra=[1, 2]),
+        f"<think>Perhaps {reply(causes={'shm-limits': 1.0})}?</think>{reply()}",
+        f"Perhaps {reply(causes={'shm-limits': 1.0})}?\n</think>\n\n{reply()}",
+        f"{'<think>' + 'so ' * 30_000}</think>{reply()}",
     ],
 )
 def test_the_opinion_is_found(text: str) -> None:
@@ -56,6 +59,8 @@ def test_the_opinion_is_found(text: str) -> None:
         ("", "no_json"),
         ("I cannot tell.", "no_json"),
         (reply()[:30], "no_json"),
+        (f"<think>Perhaps {reply()}", "no_json"),
+        (f"<think>Perhaps {reply()}</think>", "no_json"),
         ("{" * 5000, "no_json"),
         ("[" * 100_000, "no_json"),
         (reply(causes=[]), "no_causes"),

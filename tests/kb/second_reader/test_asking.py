@@ -7,15 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from kb.diagnose.verdict import Verdict
 from kb.errors import StoreError
-from kb.second_reader.answer import UNTESTED_TRUST, NoAnswer
+from kb.second_reader.answer import UNTESTED_TRUST, NoAnswer, Reason
 from kb.second_reader.asking import (
     TRUST_FILE,
-    Limits,
     MeasuredTrust,
     SecondReader,
     load_trust,
@@ -23,6 +23,7 @@ from kb.second_reader.asking import (
     save_trust,
 )
 from kb.second_reader.client import ModelClient
+from kb.second_reader.limits import Limits, Usage
 from kb.service import Service
 from tests.kb.second_reader.conftest import ChatServer
 
@@ -110,13 +111,16 @@ BEHAVIOURS: dict[str, dict[str, object]] = {
     "no message": {"message": {"role": "assistant"}},
     "nonsense": {"answer": lambda _: "The weather is fine."},
     "half": {"answer": lambda _: '{"causes": {"shm-limits": 1.'},
+    "length": {"answer": lambda _: '{"causes": {"shm-limits": 1.', "finish": "length"},
+    "thoughts": {"message": {"content": None, "reasoning": '{"causes": {"shm-limits": 1.0}}'}},
     "cut": {"cut": 40},
+    "cut stream": {"cut": 400, "always_streams": True},
     "error": {"status": 500},
     "unauthorised": {"status": 401},
     "busy": {"status": 429},
     "slow": {"delay_s": 3.0},
     "drops": {"drop": 0.05},
-    "huge": {"answer": lambda _: "x" * (2 << 20)},
+    "huge": {"answer": lambda _: "x" * (5 << 20)},
 }
 
 
@@ -125,13 +129,16 @@ BEHAVIOURS: dict[str, dict[str, object]] = {
     [
         ("refusal", "refused"),
         ("empty", "empty"),
-        ("no message", "no_chat"),
+        ("no message", "empty"),
         ("nonsense", "no_json"),
         ("half", "no_json"),
-        ("cut", "unreachable"),
+        ("length", "length"),
+        ("thoughts", "empty"),
+        ("cut", "broken"),
+        ("cut stream", "broken"),
         ("error", "status"),
-        ("unauthorised", "status"),
-        ("busy", "status"),
+        ("unauthorised", "key"),
+        ("busy", "busy"),
         ("slow", "slow"),
         ("drops", "slow"),
         ("huge", "long"),
@@ -234,6 +241,56 @@ def test_limits_of_a_minute_and_a_day() -> None:
         limits.take()
     now[0] = 90_000
     limits.take()
+
+
+def test_what_was_asked_and_spent_is_counted(
+    server: ChatServer, make: Make, shipped: Service
+) -> None:
+    """However it ended; an answer that is kept costs nothing again."""
+    server.says({"rank-crash": 0.9})
+    reader = make(minute=3, day=9)
+    words = ("today", "yesterday", "on Monday", "on Friday")
+    verdicts = [shipped.judge(shipped.read_text(f"{PASTE}\nIt began {one}.")) for one in words]
+    reader.read(verdicts[0])
+    reader.read(verdicts[0])
+    server.finish, server.message = "length", {"content": "{"}
+    after = reader.read(verdicts[1])
+    assert after.second is not None
+    assert after.second.why_values == {"tokens": "50"}
+    server.status = 500
+    reader.read(verdicts[2])
+    reader.read(verdicts[3])
+    assert reader.usage() == Usage(
+        per_minute=3,
+        per_day=9,
+        questions_minute=3,
+        questions_day=3,
+        tokens_day=1500,
+        outcomes={"answered": 1, "length": 1, "limit_minute": 1, "status": 1},
+        tokens_in=1400,
+        tokens_out=100,
+    )
+
+
+def test_a_day_forgets_what_the_start_counts() -> None:
+    """The last minute and day move on, the counts since the start grow."""
+    now = [0.0]
+    limits = Limits(5, 5, clock=lambda: now[0])
+    seen = []
+    for hours in (0, 0, 12, 25):
+        now[0] = 3600.0 * hours
+        limits.take()
+        limits.count("answered", 7, 3)
+        usage = limits.usage()
+        seen.append((usage.questions_minute, usage.questions_day, usage.tokens_day))
+    assert seen == [(1, 1, 10), (2, 2, 20), (1, 3, 30), (1, 2, 20)]
+    assert (usage.tokens_in, usage.tokens_out, usage.outcomes) == (28, 12, {"answered": 4})
+
+
+def test_every_reason_has_its_words(shipped: Service) -> None:
+    """In both languages."""
+    labels = {name.removeprefix("second.") for name in shipped.knowledge.labels}
+    assert set(get_args(Reason)) - labels == set()
 
 
 def test_nothing_is_asked_about_other_texts(

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kb.second_reader.asking import Limits, SecondReader
+from kb.second_reader.asking import SecondReader
 from kb.second_reader.client import ModelClient
+from kb.second_reader.limits import Limits
 from kb.service import Service
 from tests.kb.second_reader.conftest import ChatServer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.retry_after import parse_retry_after, retry_after_header
+from kb.retry_after import parse_retry_after, retry_after_header
 
 
 @pytest.mark.parametrize(
