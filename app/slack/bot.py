@@ -7,14 +7,17 @@ A mention goes `Bot._on_message` → `responder.answer_request` → `ServiceCall
 `Dialogue.answer` → `kb.chat.assessment.assess` (`Service.judge`, then `Service.render`), and back:
 `ServiceCalls` makes blocks of the `Diagnosis` (`blocks.diagnosis.diagnosis_message`), the responder
 puts them into the channel (`Poster.edit` or `Poster.post`). A mention with files takes
-`ServiceCalls.diagnose_files` instead (`Service.read_paths`, `Chat.begin`).
+`ServiceCalls.diagnose_files` instead (`Service.read_paths`, `Chat.begin`). Where a language model
+reads along the responder asks it once the answer stands, and edits the answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,7 +49,9 @@ COMMAND = re.compile(r"^/")  # /timeout, or what the workspace had to rename it 
 SHORTCUT = "diagnose_message"
 MAX_JOBS = 500  # beyond: told to try again; at ten answers a second that is a minute of work
 FILE_JOBS = 20  # messages with files at once: what they bring lies on the disk meanwhile
+MODEL_READS = 16  # at once; the usual limit of ten questions a minute never fills them
 GRACE_S = 10.0  # running jobs may finish this long when the bot stops
+MODEL_GRACE_S = 2.0  # ... and those that wait for a language model: their answer stands already
 T = TypeVar("T")
 
 
@@ -59,6 +64,7 @@ class BotContext:
     jobs: Jobs
     settings: Settings
     file_jobs: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(FILE_JOBS))
+    model_jobs: Jobs = field(default_factory=lambda: Jobs(anyio.CapacityLimiter(MODEL_READS)))
 
     async def workspace_once(self, team: str, key: str) -> Workspace | None:
         """The workspace of a delivery; None where there is none, or Slack repeats itself."""
@@ -124,10 +130,25 @@ class Jobs:
         """Do `work` in one of the compute threads."""
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
-    async def close(self) -> None:
+    async def wait_for(self, work: Callable[[], T]) -> T:
+        """Do `work`, which waits for another server, in a thread that keeps no process alive."""
+        result: Future[T] = Future()
+
+        def run() -> None:
+            result.set_running_or_notify_cancel()
+            try:
+                result.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                result.set_exception(error)
+
+        async with self._limiter:
+            threading.Thread(target=run, name="slack-wait", daemon=True).start()
+            return await asyncio.wrap_future(result)
+
+    async def close(self, *, grace_s: float = GRACE_S) -> None:
         """Let running jobs finish for a while, then stop."""
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=GRACE_S)
+            _, late = await asyncio.wait(self._tasks, timeout=grace_s)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -185,6 +206,7 @@ class Bot:
     async def aclose(self) -> None:
         """Finish running jobs and close the connections."""
         await self._jobs.close()
+        await self._context.model_jobs.close(grace_s=MODEL_GRACE_S)
         await self.workspaces.close()
 
     # --- events: bolt has acknowledged them when these run ---------------------------------------

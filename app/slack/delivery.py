@@ -85,6 +85,18 @@ class Poster:
             return await self.post(message)
         return ts
 
+    async def update(self, ts: str, message: SlackMessage) -> bool:
+        """Put `message` in the place of the one posted as `ts`; whether it stands there now.
+
+        Where that one is gone nothing is posted, and where Slack will not take the new blocks the
+        old ones stay.
+
+        Raises:
+            SlackError: Slack refused it for another reason.
+        """
+        unless = GONE | UNFIT
+        return await self._send("chat_update", message, unless=unless, ts=ts) is not None
+
     async def attach(self, text: str, *, title: str, thread: str) -> None:
         """Put a text file beside the answer; one that cannot be put costs a log line."""
         upload = self._client.files_upload_v2(

@@ -29,7 +29,9 @@ from app.slack.workspaces import reason, slack_call
 from kb.errors import InputError, KBError
 
 if TYPE_CHECKING:
+    from app.slack.blocks.primitives import Block
     from app.slack.bot import BotContext
+    from app.slack.service_calls import ShownVerdict
     from app.slack.workspaces import Workspace
 
 ID_BYTES = 9  # of a conversation without a thread: an answer for one person's eyes
@@ -87,6 +89,7 @@ class _Exchange:
         self._words = bot.calls.words(bot.calls.language(request.text, channel))
         private = channel.ephemeral and request.origin != "direct"
         self._poster = Poster(bot.workspaces, workspace, request.destination(private=private))
+        self._notes: list[Block] = []  # below the answer
 
     async def run(self) -> None:
         """Do all of it; a failure is told where the answer would stand."""
@@ -139,7 +142,9 @@ class _Exchange:
             else:
                 await self._react(UNSURE)
             return
-        ts = await self._poster.edit(ts, answer)
+        ts = await self._poster.edit(ts, self._with_notes(answer))
+        if answer.for_model and ts:
+            self._bot.model_jobs.start(partial(self._read_again, ts, answer.for_model))
         if answer.report and ts:  # a file has no way to one person alone
             # A command's answer begins a thread of its own.
             start = ts if request.origin == "command" else ""
@@ -147,6 +152,28 @@ class _Exchange:
             title = self._words("slack.whole_answer")
             await self._poster.attach(answer.report, title=title, thread=thread)
         await self._react(DONE)
+
+    def _can_edit(self, ts: str) -> bool:
+        """Whether an answer in the place of `ts`, or a new one, can surely be edited later."""
+        to = self._poster.destination
+        return bool(ts) or not (to.only_for or to.response_url)
+
+    async def _read_again(self, ts: str, shown: ShownVerdict) -> None:
+        """Edit the answer posted as `ts` when a language model has read; a deleted one stays so."""
+        bot, calls = self._bot, self._calls
+        try:
+            verdict = await bot.model_jobs.wait_for(partial(calls.ask_model, shown))
+            answer = await bot.jobs.compute(partial(calls.second_answer, shown, verdict))
+            if not await self._poster.update(ts, self._with_notes(answer)):
+                self._log.info("slack answer not edited")
+        except KBError as error:
+            self._log.warning("slack edit failed", code=error.code, what=error.what)
+
+    def _with_notes(self, answer: SlackMessage) -> SlackMessage:
+        if not self._notes:
+            return answer
+        room = kit.MAX_BLOCKS - len(self._notes)
+        return replace(answer, blocks=[*answer.blocks[:room], *self._notes])
 
     async def _answer(self, ts: str) -> SlackMessage | None:
         """The answer, or None where a message nobody asked about holds no timeout."""
@@ -157,22 +184,19 @@ class _Exchange:
         if request.origin == "command":  # its answer is the start of a conversation
             start = ts or secrets.token_urlsafe(ID_BYTES)
             conversation = conversation_id(request.team, request.channel, start)
+        can_edit = self._can_edit(ts) and not self._bot.model_jobs.full
+        if others and (logs or request.text.strip()):
+            self._notes = [kit.context(self._words("slack.not_read", names=names))]
         if logs:
-            answer = await self._read_files(request, logs, conversation)
-        elif request.text.strip():
+            return await self._read_files(request, logs, conversation, can_edit=can_edit)
+        if request.text.strip():
             language = self._calls.set_language(self._channel)
             reply = partial(self._calls.reply, conversation=conversation, language=language)
-            answer = await self._bot.jobs.compute(partial(reply, request.text))
-        elif others:
+            return await self._bot.jobs.compute(partial(reply, request.text, can_edit=can_edit))
+        if others:
             what = self._words("slack.no_log", names=names)
             raise InputError(what, todo=self._words("slack.no_log_todo"))
-        else:
-            return help_message(self._words)
-        if answer is None or not others:
-            return answer
-        note = kit.context(self._words("slack.not_read", names=names))
-        blocks = [*answer.blocks[: kit.MAX_BLOCKS - 1], note]
-        return replace(answer, blocks=blocks)
+        return help_message(self._words)
 
     async def _with_parent(self) -> SlackRequest:
         """A mention in a thread the bot does not know asks about the thread's first message."""
@@ -199,7 +223,12 @@ class _Exchange:
         return replace(request, text=text, files=message_files(parent))
 
     async def _read_files(
-        self, request: SlackRequest, logs: tuple[SlackFile, ...], conversation: str
+        self,
+        request: SlackRequest,
+        logs: tuple[SlackFile, ...],
+        conversation: str,
+        *,
+        can_edit: bool,
     ) -> SlackMessage | None:
         async with self._bot.file_jobs:
             with upload_folder() as folder:
@@ -216,5 +245,6 @@ class _Exchange:
                     conversation=conversation,
                     language=self._calls.set_language(self._channel),
                     only_timeouts=request.origin == "auto",
+                    can_edit=can_edit,
                 )
                 return await self._bot.jobs.compute(diagnose)

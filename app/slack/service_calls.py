@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from kb.types.vocabulary import UNKNOWN, Language
 if TYPE_CHECKING:
     from kb.chat.chat import Chat
     from kb.chat.types import Reply
+    from kb.diagnose.verdict import Verdict
     from kb.service import Service
 
 KEEP_KEYS_S = 24 * 3600  # Slack repeats an event for an hour; a day covers a bot that was down
@@ -43,6 +44,14 @@ LONG_PASTE = 4000  # characters; a longer paste is a log whose answer is worth a
 INCIDENT_DIGITS = 16  # of the digest that tells one incident of a conversation from another
 REPORT_WIDTH = 100  # columns
 REPORT_CHARS = 300_000  # below a megabyte in any language: Slack shows that as text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownVerdict:
+    """A verdict that a message shows, with what the buttons of that message carry."""
+
+    verdict: Verdict
+    ref: DiagnosisRef
 
 
 class ServiceCalls:
@@ -106,14 +115,18 @@ class ServiceCalls:
         """Whether a message nobody asked about holds a timeout."""
         return self.service.read_text(text).incident.has_timeout
 
-    def reply(self, text: str, *, conversation: str, language: Language | None) -> SlackMessage:
+    def reply(
+        self, text: str, *, conversation: str, language: Language | None, can_edit: bool = False
+    ) -> SlackMessage:
         """Answer a message: a log with its diagnosis, anything else as the chat engine does.
+
+        Where the caller `can_edit` the answer later, a language model may be asked about it.
 
         Raises:
             InputError: the text is empty.
         """
         reply = self._chat.say(text, conversation=conversation, language=language, create=True)
-        return self._answer(reply, long=len(text) > LONG_PASTE)
+        return self._answer(reply, long=len(text) > LONG_PASTE, can_edit=can_edit)
 
     def diagnose_files(
         self,
@@ -123,10 +136,11 @@ class ServiceCalls:
         conversation: str,
         language: Language | None,
         only_timeouts: bool = False,
+        can_edit: bool = False,
     ) -> SlackMessage | None:
         """Diagnose downloaded files, with the `text` written beside them, as one incident.
 
-        With `only_timeouts` files without one are passed over: None.
+        With `only_timeouts` files without one are passed over: None. `can_edit` as for `reply`.
 
         Raises:
             InputError: a file is empty, binary or damaged, or they take too long to read.
@@ -137,31 +151,37 @@ class ServiceCalls:
         if text.strip():  # the person's words, not the file's
             language = answer_language(language, text=text)
         reply = self._chat.begin(reading, conversation=conversation, language=language, create=True)
-        return self._answer(reply, long=True)
+        return self._answer(reply, long=True, can_edit=can_edit)
 
-    def _answer(self, reply: Reply, *, long: bool) -> SlackMessage:
+    def _answer(self, reply: Reply, *, long: bool, can_edit: bool) -> SlackMessage:
         words = self.words(reply.language)
         diagnosis = reply.diagnosis if reply.intent == "log" else None
-        ref = self._save(reply) if diagnosis or reply.outcome else None
-        if diagnosis and ref and diagnosis.status != "no_timeout":
+        shown = self._save(reply) if diagnosis or reply.outcome else None
+        if diagnosis and shown and diagnosis.status != "no_timeout":
             url = self.service.settings.public_url
+            model = self.service.second_reader if can_edit else None
+            address = model.address if model else ""
             return replace(
-                diagnosis_message(diagnosis, words, ref, public_url=url),
+                diagnosis_message(
+                    diagnosis, words, shown.ref, public_url=url, model_address=address
+                ),
                 sure=diagnosis.status == "diagnosed" and diagnosis.causes[0].band in SURE_BANDS,
                 report=_report(diagnosis, words) if long and not url else "",
+                for_model=shown if model else None,
             )
-        judged = ref if reply.outcome else None  # how a person said it ended: buttons save that
+        # How a person said it ended: buttons save that.
+        judged = shown.ref if shown and reply.outcome else None
         message = reply_message(reply, words, judged=judged)
         return replace(message, sure=not diagnosis and reply.intent not in AT_A_LOSS)
 
-    def _save(self, reply: Reply) -> DiagnosisRef | None:
+    def _save(self, reply: Reply) -> ShownVerdict | None:
         """Save the conversation's verdict for its buttons; None where there is none."""
         verdict = self._chat.verdict(reply.conversation)
         reading = self._chat.conversation(reply.conversation).reading
         if verdict is None or reading is None:
             return None
         read = msgspec.json.encode(replace(reading, took_ms=0.0))
-        return DiagnosisRef(
+        ref = DiagnosisRef(
             saved_id=save_diagnosis(self.service, verdict).id,
             language=reply.language,
             conversation=reply.conversation,
@@ -169,6 +189,29 @@ class ServiceCalls:
             cause=reply.outcome.actual if reply.outcome else "",
             named_cause=reply.outcome.cause if reply.outcome else "",
         )
+        return ShownVerdict(verdict=verdict, ref=ref)
+
+    # --- the language model's reading: after the answer ------------------------------------------
+
+    def ask_model(self, shown: ShownVerdict) -> Verdict:
+        """The verdict with the language model's opinion; waits until it has answered or failed."""
+        model = self.service.second_reader
+        return model.read(shown.verdict) if model else shown.verdict
+
+    def second_answer(self, first: ShownVerdict, verdict: Verdict) -> SlackMessage:
+        """The answer again, with the language model's opinion or a line why there is none.
+
+        A pooled verdict is saved under an id of its own, which buttons and link of this answer
+        carry: what was pressed or linked before goes on meaning the first verdict. Where there is
+        no opinion nothing further is saved.
+        """
+        ref, service = first.ref, self.service
+        if verdict.second and not verdict.second.why:
+            ref = msgspec.structs.replace(ref, saved_id=save_diagnosis(service, verdict).id)
+        causes = len(service.knowledge.causes)  # as many as the chat engine renders
+        diagnosis = service.render(verdict, language=ref.language, top=causes)
+        url = service.settings.public_url
+        return diagnosis_message(diagnosis, self.words(ref.language), ref, public_url=url)
 
     # --- buttons -------------------------------------------------------------------------------
 

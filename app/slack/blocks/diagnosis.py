@@ -40,9 +40,22 @@ BUTTON_LABELS = {
 
 
 def diagnosis_message(
-    diagnosis: Diagnosis, words: Words, ref: DiagnosisRef, *, public_url: str = ""
+    diagnosis: Diagnosis,
+    words: Words,
+    ref: DiagnosisRef,
+    *,
+    public_url: str = "",
+    model_address: str = "",
 ) -> SlackMessage:
-    """The answer to a log; with a `public_url` it links to the page of the diagnosis."""
+    """The answer to a log.
+
+    Args:
+        diagnosis: with what a language model says of it, where it has read.
+        words: labels in the language of the diagnosis.
+        ref: what the buttons carry.
+        public_url: of the web page; where it is set the message links to the diagnosis there.
+        model_address: of a language model that still reads; empty where none does.
+    """
     answer = printable(diagnosis)
     verdict = present.verdict(answer, words)
     blocks: list[Block] = [kit.header(verdict)]
@@ -57,10 +70,15 @@ def diagnosis_message(
         blocks.append(kit.context(settings))
     blocks += _cases(answer.cases[:CASES], words)
     blocks += _next_steps(answer, words)
-    last: list[Block] = [kit.context(present.footer(answer, words))]
+    last: list[Block] = []
+    if model_address:
+        last.append(kit.context(words("slack.model_reads", address=model_address)))
+    elif second := present.second_reading(answer, words):
+        last.append(kit.context(*second))
     if public_url:
         address = f"{public_url.rstrip('/')}/?d={quote(ref.saved_id)}"
-        last.insert(0, kit.rich_text(kit.paragraph(kit.link(words("slack.full_answer"), address))))
+        last.append(kit.rich_text(kit.paragraph(kit.link(words("slack.full_answer"), address))))
+    last.append(kit.context(present.footer(answer, words)))
     if answer.causes:
         last.append(_buttons(answer, words, ref))
     return kit.message(f"{verdict} — {answer.summary}", blocks, last=last, cut=words("slack.cut"))

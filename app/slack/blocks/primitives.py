@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.render.errors import error_text
 from app.render.escape import plain, plain_block, safe_url
 from kb.errors import KBError
 from kb.knowledge.labels import Words
 from kb.text.redact import redact
+
+if TYPE_CHECKING:
+    from app.slack.service_calls import ShownVerdict
 
 # Slack's limits, in characters where not said otherwise.
 MAX_BLOCKS = 50
@@ -56,13 +59,15 @@ class SlackMessage:
 
     Not `sure` is what a quiet channel is spared: a cause that is only possible, no timeout, a
     message that was not understood. `report` is all of the diagnosis of a long log as text, empty
-    where the message links to it.
+    where the message links to it. `for_model` is what a language model reads once the
+    message stands, None where none does.
     """
 
     text: str
     blocks: list[Block]
     sure: bool = True
     report: str = ""
+    for_model: ShownVerdict | None = None
 
 
 def fit(text: str, limit: int) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from functools import partial
 
 import anyio
+import pytest
 
 from app.slack.bot import MAX_JOBS, Jobs
 from tests.event_loop import run_coroutine
@@ -51,3 +54,44 @@ def test_compute_runs_so_many_at_once() -> None:
     run_coroutine(run())
     assert max(most) == 1
     assert len(most) == 20
+
+
+def test_waiting_in_a_thread_keeps_no_end_from_coming() -> None:
+    """A job that waits for another server is left behind when its grace is over."""
+    gate, cancelled = threading.Event(), []
+
+    async def run() -> list[threading.Thread]:
+        jobs = Jobs(anyio.CapacityLimiter(1))
+
+        async def waits() -> None:
+            try:
+                await jobs.wait_for(gate.wait)
+            except asyncio.CancelledError:
+                cancelled.append(gate.is_set())
+                raise
+
+        assert jobs.start(waits)
+        await jobs.close(grace_s=0.05)
+        return [item for item in threading.enumerate() if item.name == "slack-wait"]
+
+    (thread,) = run_coroutine(run())
+    gate.set()
+    thread.join(10)
+    assert cancelled == [False]
+    assert thread.daemon
+    assert not thread.is_alive()
+
+
+def test_waiting_gives_what_comes_or_raises_it() -> None:
+    """So many wait at once as the limiter says; the others' turn comes."""
+
+    def fails() -> None:
+        raise LookupError("gone")
+
+    async def run() -> list[int]:
+        jobs = Jobs(anyio.CapacityLimiter(1))
+        with pytest.raises(LookupError, match="gone"):
+            await jobs.wait_for(fails)
+        return list(await asyncio.gather(*(jobs.wait_for(partial(abs, n)) for n in range(3))))
+
+    assert run_coroutine(run()) == [0, 1, 2]

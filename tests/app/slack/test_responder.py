@@ -73,7 +73,9 @@ class FakeCalls:
         """The shipped ones."""
         return Words(self.labels, language)
 
-    def reply(self, text: str, *, conversation: str, language: Language | None) -> SlackMessage:
+    def reply(
+        self, text: str, *, conversation: str, language: Language | None, can_edit: bool
+    ) -> SlackMessage:
         """Note what was asked."""
         self.questions.append((text, conversation))
         if self.failure:
