@@ -145,6 +145,8 @@ class _Exchange:
         ts = await self._poster.edit(ts, self._with_notes(answer))
         if answer.for_model and ts:
             self._bot.model_jobs.start(partial(self._read_again, ts, answer.for_model))
+        elif answer.adds_to and ts:
+            self._bot.model_jobs.start(partial(self._add, answer.adds_to))
         if answer.report and ts:  # a file has no way to one person alone
             # A command's answer begins a thread of its own.
             start = ts if request.origin == "command" else ""
@@ -168,6 +170,16 @@ class _Exchange:
                 self._log.info("slack answer not edited")
         except KBError as error:
             self._log.warning("slack edit failed", code=error.code, what=error.what)
+
+    async def _add(self, conversation: str) -> None:
+        """Post what a language model adds to a reply of the conversation, below it."""
+        bot = self._bot
+        try:
+            message = await bot.model_jobs.wait_for(partial(bot.calls.addition, conversation))
+            if message is not None:
+                await self._poster.post(message)
+        except KBError as error:
+            self._log.warning("slack addition failed", code=error.code, what=error.what)
 
     def _with_notes(self, answer: SlackMessage) -> SlackMessage:
         if not self._notes:

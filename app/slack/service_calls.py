@@ -172,7 +172,9 @@ class ServiceCalls:
         # How a person said it ended: buttons save that.
         judged = shown.ref if shown and reply.outcome else None
         message = reply_message(reply, words, judged=judged)
-        return replace(message, sure=not diagnosis and reply.intent not in AT_A_LOSS)
+        adds_to = reply.conversation if can_edit and self.service.second_reader else ""
+        sure = not diagnosis and reply.intent not in AT_A_LOSS
+        return replace(message, sure=sure, adds_to=adds_to)
 
     def _save(self, reply: Reply) -> ShownVerdict | None:
         """Save the conversation's verdict for its buttons; None where there is none."""
@@ -194,9 +196,22 @@ class ServiceCalls:
     # --- the language model's reading: after the answer ------------------------------------------
 
     def ask_model(self, shown: ShownVerdict) -> Verdict:
-        """The verdict with the language model's opinion; waits until it has answered or failed."""
+        """The verdict with the language model's opinion; waits until it has answered or failed.
+
+        Its question stays open in the conversation.
+        """
         model = self.service.second_reader
-        return model.read(shown.verdict) if model else shown.verdict
+        if model is None:
+            return shown.verdict
+        verdict = model.read(shown.verdict)
+        if verdict.second and not verdict.second.why:
+            self._chat.follow_up(shown.ref.conversation, wait_s=0)
+        return verdict
+
+    def addition(self, conversation: str) -> SlackMessage | None:
+        """What the language model adds to the last reply, None where nothing; waits for it."""
+        reply = self._chat.follow_up(conversation)
+        return reply_message(reply, self.words(reply.language)) if reply else None
 
     def second_answer(self, first: ShownVerdict, verdict: Verdict) -> SlackMessage:
         """The answer again, with the language model's opinion or a line why there is none.

@@ -43,6 +43,7 @@ from kb.types.vocabulary import UNKNOWN
 TRUST_FILE = "second_reader.json"  # in the state folder: model → what was measured
 MEANS_LABEL = "evidence.language_model"
 KEPT_ANSWERS = 256
+RETRY_S = 30.0  # what failed is asked again after that, however often somebody looks
 TOP = 3
 
 
@@ -105,6 +106,7 @@ class SecondReader:
         usual = measured.trust if measured else UNTESTED_TRUST
         self.trust = usual if trust is None else trust
         self._answers: OrderedDict[str, ModelResult[Any]] = OrderedDict()
+        self._answered_at: dict[str, float] = {}
         self._open: dict[str, Future[ModelResult[Any]]] = {}
         self._lock = threading.Lock()
 
@@ -170,9 +172,11 @@ class SecondReader:
     ) -> ModelResult[T]:
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
         with self._lock:
-            if key in self._answers:
+            kept = self._answers.get(key)
+            fresh = time.monotonic() - self._answered_at.get(key, 0.0) < RETRY_S
+            if kept is not None and (kept.answer is not None or fresh):
                 self._answers.move_to_end(key)
-                return self._answers[key]
+                return kept
             future = self._open.get(key)
             if future is None:
                 future = self._open[key] = Future()
@@ -231,10 +235,11 @@ class SecondReader:
         )
         with self._lock:
             del self._open[key]
-            if answer is not None:  # what failed is asked again
-                self._answers[key] = asked
-                while len(self._answers) > KEPT_ANSWERS:
-                    self._answers.popitem(last=False)
+            self._answers[key] = asked
+            self._answered_at[key] = time.monotonic()
+            while len(self._answers) > KEPT_ANSWERS:
+                oldest, _ = self._answers.popitem(last=False)
+                del self._answered_at[oldest]
         future.set_result(asked)
 
     def close(self) -> None:

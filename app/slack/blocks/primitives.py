@@ -60,7 +60,8 @@ class SlackMessage:
     Not `sure` is what a quiet channel is spared: a cause that is only possible, no timeout, a
     message that was not understood. `report` is all of the diagnosis of a long log as text, empty
     where the message links to it. `for_model` is what a language model reads once the
-    message stands, None where none does.
+    message stands, None where none does. `adds_to` is the conversation to whose last reply it
+    may add something, empty where it does not.
     """
 
     text: str
@@ -68,6 +69,7 @@ class SlackMessage:
     sure: bool = True
     report: str = ""
     for_model: ShownVerdict | None = None
+    adds_to: str = ""
 
 
 def fit(text: str, limit: int) -> str:

@@ -216,6 +216,21 @@ def test_what_is_said_meanwhile_stays(slack: FakeSlack, channel: Channel, model:
     assert reply.shown == said
 
 
+def test_the_answer_to_its_question_is_read_too(
+    slack: FakeSlack, channel: Channel, model: Model
+) -> None:
+    """What is said in the thread answers it; what the model then says stands below the reply."""
+    model.gate.set()
+    asked = slack.say(channel, new_log(), mention=True)
+    edited(slack, answered(slack, channel, asked))
+    slack.say(channel, "only the one of node 3", thread=asked)
+    slack.until(lambda: len(slack.answers(channel, asked)) == 3, what="what the model adds")
+    added = slack.answers(channel, asked)[2].shown
+    assert "Language model tiny-1" in added
+    sent = model.server.questions[-1]["messages"][1]["content"]
+    assert "Which switch? only the one of node 3" in sent
+
+
 def test_a_deleted_answer_stays_deleted(
     shared: Installation, slack: FakeSlack, channel: Channel, model: Model
 ) -> None:
