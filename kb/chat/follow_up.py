@@ -28,6 +28,13 @@ CASES_GIVEN = 3
 LINES_GIVEN = 8  # of the log
 
 
+def is_due(conversation: Conversation) -> bool:
+    """Whether a model may add to the last reply: it read an incident, or could not answer."""
+    if conversation.reading is None or not conversation.turns:
+        return False
+    return bool(conversation.unanswered) or conversation.turns[-1].reply.intent in ("log", "tell")
+
+
 def follow_up(
     service: Service, conversation: Conversation, *, wait_s: float | None
 ) -> tuple[Reply, str | None] | None:
@@ -36,16 +43,15 @@ def follow_up(
     The question is None where the model has not answered yet: it may be asked for again. Blocks
     for as long as the model takes, at most `wait_s` seconds.
     """
-    reader, last = service.second_reader, conversation.turns[-1] if conversation.turns else None
-    verdict = verdict_of(service, conversation)
-    if reader is None or last is None or verdict is None or verdict.status == "no_timeout":
+    reader = service.second_reader
+    verdict = verdict_of(service, conversation) if is_due(conversation) else None
+    if reader is None or verdict is None or verdict.status == "no_timeout":
         return None
-    reply = replace(last.reply, statements=(), question=None, changes=(), suggestions=())
+    last = conversation.turns[-1].reply
+    reply = replace(last, statements=(), question=None, changes=(), suggestions=())
     words = Words(service.knowledge.labels, conversation.language or "en")
     if conversation.unanswered:
         return _answered(service, reader, verdict, words, conversation.unanswered, reply, wait_s)
-    if last.reply.intent not in ("log", "tell"):
-        return None
     better = reader.read(verdict, wait_s=wait_s)
     second = better.second
     if second is None:

@@ -12,10 +12,8 @@ import pytest
 from kb.chat.chat import Chat
 from kb.chat.types import Reply
 from kb.errors import NotFoundError
-from kb.second_reader.asking import Limits, SecondReader
-from kb.second_reader.client import ModelClient
 from kb.service import Service
-from tests.kb.second_reader.conftest import ChatServer
+from tests.kb.second_reader.conftest import ChatServer, second_reader
 
 LOG = (
     "Training on two nodes hangs after an hour.\n"
@@ -40,14 +38,7 @@ def service(
     model: ChatServer, shipped: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Service:
     """The shipped knowledge with that model, fully trusted."""
-    reader = SecondReader(
-        ModelClient(model.url, "tiny", limit_s=3),
-        shipped.knowledge,
-        Limits(99, 99),
-        trust=1.0,
-        home=tmp_path,
-    )
-    monkeypatch.setattr(shipped, "second_reader", reader)
+    monkeypatch.setattr(shipped, "second_reader", second_reader(shipped, model, tmp_path))
     return shipped
 
 
@@ -167,7 +158,7 @@ def test_a_sentence_without_grounds_is_dropped(
     assert note.role == "note"
     assert "does not rest on the material" in note.text
     answers(model, sentence, {"text": "That rank waited.", "sources": [1]})
-    again = chat.say(f"{FREE} Really?", conversation=first.conversation)
+    again = chat.say(FREE.replace("vendor", "maker"), conversation=first.conversation)
     said = [item.text for item in add(chat, again).statements if item.role == "evidence"]
     assert said == ["That rank waited."]
 

@@ -8,9 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from kb.second_reader.asking import SecondReader
+from kb.second_reader.client import ModelClient
+from kb.second_reader.limits import Limits
+from kb.service import Service
 
 Answer = Callable[[dict[str, Any]], str]
 """From the question to the model's words."""
@@ -200,3 +206,11 @@ def server() -> Iterator[ChatServer]:
     one = ChatServer()
     yield one
     one.close()
+
+
+def second_reader(service: Service, server: ChatServer, home: Path) -> SecondReader:
+    """A reader that asks the server and trusts it fully."""
+    client = ModelClient(server.url, "tiny", limit_s=20)
+    return SecondReader(
+        client, service.knowledge, Limits(99, 99), trust=1.0, home=home, address=server.url
+    )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -35,6 +39,7 @@ from kb.errors import StoreError
 from kb.knowledge.labels import Words
 from kb.service import Service
 from tests.app.web.conftest import OpenPage, address_of, codes_of, forget_feedback, html_of
+from tests.kb.second_reader.conftest import ChatServer, second_reader
 
 LOG = (
     "It fails while saving a checkpoint, here is the log:\n\n"
@@ -46,6 +51,14 @@ LOG = (
 EVIL = "<img src=x onerror=alert(1)> **b** [x](http://evil.example) `c`"
 CAUSE = Citation(kind="cause", id="rank-crash", quote="One rank died")
 LINE = Citation(kind="line", line=3, quote="torch.OutOfMemoryError")
+
+
+@pytest.fixture
+def model() -> Iterator[ChatServer]:
+    """A language model's server."""
+    server = ChatServer()
+    yield server
+    server.close()
 
 
 def reply(*statements: Statement, **more: object) -> Reply:
@@ -511,3 +524,36 @@ def test_the_language_of_a_first_message(
     """A log is in nobody's language, so the page's counts; words speak for themselves."""
     monkeypatch.setattr(chat, "language", lambda: "zh")
     assert chat.requested_language(message, None) == asked_for
+
+
+def test_what_a_language_model_adds_comes_below_the_reply(
+    real: Service,
+    open_page: OpenPage,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    model: ChatServer,
+) -> None:
+    """The reply stands at once with a place for it; then that holds what it says, as letters."""
+    gate = threading.Event()
+    text = json.dumps({"causes": {"shm-limits": 0.9}, "ask": EVIL})
+    model.answer = lambda _: text if gate.wait(20) else ""
+    monkeypatch.setattr(real, "second_reader", second_reader(real, model, tmp_path))
+    page = open_page("chat")
+    page.chat_input[0].set_value(LOG).run()
+    waiting = html_of(page)
+    assert f"The language model tiny at {model.url} reads the redacted text" in waiting
+    assert "Shared memory" not in waiting
+    gate.set()
+    (identifier,) = address_of(page)["c"]
+    statements = 0
+    while statements < 3:  # it is stored by the thread that waited
+        statements = sum(
+            statement.role in ("note", "hint", "change")
+            for statement in Chat(real).conversation(identifier).turns[0].reply.statements
+        )
+        time.sleep(0.05)
+    after = html_of(page.run())
+    assert "reads the redacted text" not in after
+    assert "Language model tiny-1: Shared memory" in after
+    assert "It asks: &lt;img src=x onerror=alert(1)&gt;" in after
+    assert "<img" not in after
