@@ -48,8 +48,10 @@ class Site:
 
 
 @contextlib.contextmanager
-def running(home: Path) -> Iterator[Site]:
+def running(home: Path, **variables: str) -> Iterator[Site]:
     """`timeout-kb up` on free ports with its state in `home`, which is there already.
+
+    `variables` are further ones of its environment.
 
     Raises:
         RuntimeError: it did not tell its addresses in time.
@@ -59,7 +61,7 @@ def running(home: Path) -> Iterator[Site]:
     with said.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-c", START, "up", "--port", "0", "--web-port", "0"],
-            env={**environment, "TIMEOUT_KB_HOME": str(home)},
+            env={**environment, "TIMEOUT_KB_HOME": str(home), **variables},
             stdout=output,
             stderr=subprocess.STDOUT,
         )

@@ -78,11 +78,11 @@ def _talk(state: AnswerState, language: Language) -> None:
 
 
 def _save(state: AnswerState) -> None:
-    """Save the diagnosis and put its id into the address, where it can be copied from."""
+    """Save the diagnosis shown and put its id into the address, where it can be copied from."""
     from kb.saved import save_diagnosis
 
-    if isinstance(state.origin, Verdict) and state.saved is None:
-        state.saved = save_diagnosis(service(), state.origin)
+    if isinstance(state.shown, Verdict) and state.saved is None:
+        state.saved = save_diagnosis(service(), state.shown)
     if state.saved is not None:
         st.query_params["d"] = state.saved.id
 

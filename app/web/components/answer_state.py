@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
@@ -16,7 +18,7 @@ import streamlit as st
 from app.inputs.uploads import upload_folder
 from app.render.escape import plain
 from app.web.components.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
-from kb.diagnose.verdict import Verdict
+from kb.diagnose.verdict import SecondOpinion, Verdict
 from kb.errors import InputError
 from kb.evidence.detect import evidence_among
 from kb.text.redact import redact
@@ -27,6 +29,7 @@ from kb.types.vocabulary import Language
 if TYPE_CHECKING:
     from app.inputs.contributions import Feedback
     from kb.saved import SavedDiagnosis
+    from kb.second_reader.asking import SecondReader
     from kb.service import Service
     from kb.settings import Settings
 
@@ -39,10 +42,11 @@ Upload = tuple[str, BinaryIO]  # name and content
 class AnswerState:
     """A diagnosis as the session holds it.
 
-    `origin` is what all answers are made of; `answers` fills up as languages are asked for.
-    `pasted` is the text as it came and is shown to nobody else; `windows` are redacted. `saved` is
-    there once it has a link, `entry` is the id of the incident it was added as, `feedback` what was
-    last said of it.
+    `origin` is what was answered at first; `answers`, of what is shown, fills up as languages are
+    asked for. `pasted` is the text as it came and is shown to nobody else; `windows` are redacted.
+    `saved` is there once what is shown has a link, `entry` is the id of the incident it was added
+    as, `feedback` what was last said of it. `pooled` is or becomes the verdict with a language
+    model's opinion, None where none was asked; `is_pooled` is whether that one is shown.
     """
 
     origin: Verdict | SavedDiagnosis
@@ -53,16 +57,44 @@ class AnswerState:
     saved: SavedDiagnosis | None = None
     entry: str = ""
     feedback: Feedback | None = None
+    pooled: Future[Verdict] | None = None
+    is_pooled: bool = False
+
+    @property
+    def shown(self) -> Verdict | SavedDiagnosis:
+        """What the answer shown is made of, and what is saved: the first verdict or the pooled."""
+        return self.pooled.result() if self.is_pooled and self.pooled is not None else self.origin
 
     def answer(self, service: Service, language: Language) -> Diagnosis:
         """The diagnosis in a language; a saved one as it was given then."""
         if language not in self.answers:
             self.answers[language] = (
-                service.render(self.origin, language=language)
-                if isinstance(self.origin, Verdict)
-                else self.origin.answer(language)
+                service.render(self.shown, language=language)
+                if isinstance(self.shown, Verdict)
+                else self.shown.answer(language)
             )
         return self.answers[language]
+
+    def read_along(self, reader: SecondReader, verdict: Verdict) -> Verdict | None:
+        """The verdict with the model's opinion or why there is none; None while it reads.
+
+        It is asked once, whatever comes of it, so that one that fails is not asked at every look.
+        """
+        if self.pooled is None:
+            self.pooled = Future()
+            threading.Thread(
+                target=_read_along,
+                args=(reader, verdict, self.pooled),
+                name="read-along",
+                daemon=True,
+            ).start()
+        return self.pooled.result() if self.pooled.done() else None
+
+    def show_pooled(self, is_pooled: bool) -> None:
+        """Show the answer with the model's opinion or without; a link there is of the other."""
+        self.is_pooled = is_pooled
+        self.answers.clear()
+        self.saved = None
 
     @property
     def reading(self) -> LogReading:
@@ -79,6 +111,15 @@ class AnswerState:
         if self.pasted and not self.names:
             return redact(self.pasted)[0]
         return "\n".join(filter(None, (self.reading.words, self.reading.excerpt)))
+
+
+def _read_along(reader: SecondReader, verdict: Verdict, pooled: Future[Verdict]) -> None:
+    failed = SecondOpinion(model=reader.model, why="failed", trust=reader.trust)
+    result = replace(verdict, second=failed)
+    try:
+        result = reader.read(verdict)
+    finally:  # whatever happens, nobody waits for ever
+        pooled.set_result(result)
 
 
 def diagnose_input(

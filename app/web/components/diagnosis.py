@@ -34,11 +34,11 @@ class ShownDiagnosis:
     windows: tuple[Window, ...]
 
 
-def show_answer(shown: ShownDiagnosis, actions: Callable[[], None]) -> None:
-    """The whole answer; `actions` lays out what can be done with it, below the verdict."""
+def show_answer(shown: ShownDiagnosis, below_verdict: Callable[[], None]) -> None:
+    """The whole answer; `below_verdict` lays out what stands between the verdict and the causes."""
     diagnosis, words = shown.diagnosis, shown.words
     show(head(shown))
-    actions()
+    below_verdict()
     no_timeout = diagnosis.status == "no_timeout"
     if no_timeout:  # whoever pastes settings alone came for these
         _warnings(shown)
@@ -112,8 +112,6 @@ def _collect_first(shown: ShownDiagnosis) -> None:
 def _next_steps(shown: ShownDiagnosis) -> None:
     """The check that decides, then what to collect."""
     diagnosis, words = shown.diagnosis, shown.words
-    for text in present.second_reading(diagnosis, words):
-        show(markup.paragraph(text))
     if diagnosis.best_check is not None:
         with st.container(border=True):
             show(markup.heading(words("heading.best_check"), level=3))

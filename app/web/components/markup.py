@@ -130,7 +130,7 @@ def pairs(rows: Iterable[tuple[str, Markup | str]]) -> Markup:
     return html('<dl class="tk-pairs">{lines}</dl>', lines=lines) if lines else NOTHING
 
 
-def heading(text: str, *, level: int = 2) -> Markup:
+def heading(text: Markup | str, *, level: int = 2) -> Markup:
     """A heading; the page's own is of level 1."""
     tag = Markup(f"h{int(level)}")  # noqa: S704 - a number
     return html(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.render.escape import printable
-from app.web.components import actions, answer_actions, markup, style
+from app.web.components import actions, answer_actions, markup, second_reading, style
 from app.web.components.actions import Notice
 from app.web.components.answer_state import MIB, AnswerState, api_command, diagnose_input
 from app.web.components.diagnosis import ShownDiagnosis, show_answer
@@ -149,6 +149,11 @@ def _answer(state: AnswerState, words: Words) -> None:
         show(markup.faint(words("page.kept_since", time=since)))
     if state.names:
         show(markup.faint(words.listing(list(state.names))))
+
+    def below_verdict() -> None:
+        second_reading.show_second_reading(state, words)
+        answer_actions.show_actions(state, diagnosis, words)
+
     show_answer(
         ShownDiagnosis(
             diagnosis=printable(diagnosis),
@@ -156,7 +161,7 @@ def _answer(state: AnswerState, words: Words) -> None:
             reading=state.reading,
             windows=state.windows,
         ),
-        actions=lambda: answer_actions.show_actions(state, diagnosis, words),
+        below_verdict,
     )
     answer_actions.show_feedback_form(state, diagnosis, words)
     answer_actions.show_incident_form(state, words)
