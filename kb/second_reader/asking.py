@@ -43,7 +43,7 @@ from kb.types.vocabulary import UNKNOWN
 TRUST_FILE = "second_reader.json"  # in the state folder: model → what was measured
 MEANS_LABEL = "evidence.language_model"
 KEPT_ANSWERS = 256
-RETRY_S = 30.0  # what failed is asked again after that, however often somebody looks
+RETRY_S = 30.0  # what failed is asked again by those who wait, by those who look only after that
 TOP = 3
 
 
@@ -173,8 +173,8 @@ class SecondReader:
         key = hashlib.sha256(msgspec.json.encode([self._client.model, question])).hexdigest()
         with self._lock:
             kept = self._answers.get(key)
-            fresh = time.monotonic() - self._answered_at.get(key, 0.0) < RETRY_S
-            if kept is not None and (kept.answer is not None or fresh):
+            looks = wait_s == 0 and time.monotonic() - self._answered_at.get(key, 0.0) < RETRY_S
+            if kept is not None and (kept.answer is not None or looks):
                 self._answers.move_to_end(key)
                 return kept
             future = self._open.get(key)
