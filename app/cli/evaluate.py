@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MANY_CASES = 3  # projects with fewer would fill a page
 WHAT = ("knowledge", "retrieval", "diagnosis", "statements", "first-sight", "second-reader")
 NEED_THREADS = ("diagnosis",)
-READ_FILES = ("statements", "first-sight")
+READ_FILES = ("statements", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
 Figures = dict[str, dict[str, str]]
 Tables = dict[str, dict[str, dict[str, str]]]
@@ -86,7 +86,8 @@ def command(
     First-sight asks a FILE of fresh threads, one JSON object a line with url, date, lang, cause,
     text and log; each batch once, before anything is learned from it. Second-reader asks the
     language model that is set about the reports of data/golden and keeps how far it is to be
-    trusted.
+    trusted; with --threads and a FILE of answers it gave to these (id and p, by cause), it shows
+    what both readers reach together.
     """
     state = context.find_object(State) or State()
     given = {
@@ -108,7 +109,11 @@ def command(
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
             elif name == "second-reader":
-                figures[name] = _second_reader(service)
+                figures[name] = (
+                    _recorded_answers(service, threads, file)
+                    if threads is not None and file is not None
+                    else _second_reader(service)
+                )
             else:
                 statements = name == "statements"
                 figures[name] = (
@@ -143,6 +148,8 @@ def _check_usage(
         raise click.UsageError(f"--report is of {' and '.join(REPORTED)}, not of {what}")
     if file is not None and what not in READ_FILES:
         raise click.UsageError(f"only {' and '.join(READ_FILES)} read a file, not {what}")
+    if what == "second-reader" and file is not None and threads is None:
+        raise click.UsageError("recorded answers are judged on labelled threads: add --threads")
     if what == "first-sight" and file is None:
         raise click.UsageError("first-sight asks a file of fresh threads: name it")
     if record is not None and what != "first-sight":
@@ -231,6 +238,38 @@ def _second_reader(service: Service) -> Figures:
             "first is right, both": str(measured.both),
             "trust": f"{measured.trust:.2f}",
             "tokens": str(measured.tokens),
+        }
+    }
+
+
+def _recorded_answers(service: Service, threads: Path, answers: Path) -> Tables:
+    """What ours, a model and both reach on threads it was asked about; and what bad ones cost."""
+    from kb.evaluation.second_reader import (
+        PooledFigures,
+        bad_models,
+        load_answers,
+        pooled_figures,
+        read_recorded,
+    )
+    from kb.second_reader.answer import UNTESTED_TRUST
+    from kb.train.threads import load_threads
+
+    pairs = read_recorded(service, load_threads(threads), load_answers(answers))
+    if not pairs:
+        raise click.UsageError(f"{answers} has no answer to a thread of {threads}")
+    usual = UNTESTED_TRUST
+    rows: dict[str, PooledFigures] = {
+        "ours": pooled_figures(pairs, 0.0),
+        "the model": pooled_figures(pairs, None),
+        "both, trust 1": pooled_figures(pairs, 1.0),
+        f"both, trust {usual}": pooled_figures(pairs, usual),
+    }
+    for kind, bad in bad_models(pairs).items():
+        rows[f"{kind}, trust {usual}"] = pooled_figures(bad, usual)
+    return {
+        f"second reader: {len(pairs)} recorded answers": {
+            name: {"first": str(row.first), "three": str(row.three), "brier": f"{row.brier:.3f}"}
+            for name, row in rows.items()
         }
     }
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from kb.diagnose.evidence_model import Ranking, ScoredCause
-from kb.evaluation.second_reader import SecondRead, load_golden_reports, measure_trust
+from kb.errors import DataError
+from kb.evaluation.second_reader import (
+    SecondRead,
+    bad_models,
+    load_answers,
+    load_golden_reports,
+    measure_trust,
+    pooled_figures,
+)
 from kb.second_reader.answer import ModelAnswer
 from kb.settings import shipped_data
 
@@ -77,3 +86,31 @@ def test_the_golden_reports_are_read() -> None:
     reports = load_golden_reports(shipped_data() / "golden")
     assert len(reports) >= 50
     assert len({report.cause for report in reports}) >= 18
+
+
+def test_both_readers_together_and_bad_ones() -> None:
+    """A good model gains what a bad one does not cost; the Brier score falls with it."""
+    good = pairs("good")
+    alone, both = pooled_figures(good, 0.0), pooled_figures(good, 1.0)
+    model = pooled_figures(good, None)
+    assert alone.first.mean is not None
+    assert both.first.mean is not None
+    assert both.first.mean >= alone.first.mean + 0.2
+    assert both.brier < min(alone.brier, 0.5)
+    assert model.three.mean is not None
+    assert both.three.mean is not None
+    assert both.three.mean >= model.three.mean
+    for kind, bad in bad_models(good).items():
+        lost = pooled_figures(bad, 0.3)
+        assert lost.first.mean is not None, kind
+        assert lost.first.mean >= alone.first.mean - 0.05
+
+
+def test_recorded_answers_are_read(tmp_path: Path) -> None:
+    """By thread; a broken line is refused."""
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"id": "a", "p": {"rank-crash": 0.5}, "quote": "x"}\n\n')
+    assert load_answers(path)["a"].causes == {"rank-crash": 0.5}
+    path.write_text('{"id": "a"}\n')
+    with pytest.raises(DataError):
+        load_answers(path)
