@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 import streamlit as st
 
-from app.web.components import actions, markup
+from app.web.components import actions, chat_model, markup
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
 from app.web.components.markup import html, show
@@ -74,7 +74,9 @@ def _markdown(diagnosis: Diagnosis, words: Words) -> str:
 
 def _talk(state: AnswerState, language: Language) -> None:
     """Begin a conversation about this incident; the page then goes there."""
-    actions.request(TALK, chat().begin(state.reading, language=language).conversation)
+    conversation = chat().begin(state.reading, language=language).conversation
+    chat_model.ask_model(chat().conversation(conversation))
+    actions.request(TALK, conversation)
 
 
 def _save(state: AnswerState) -> None:

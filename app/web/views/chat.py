@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app.render.escape import md_text, plain
-from app.web.components import actions, cards, chat_reply, markup
+from app.web.components import actions, cards, chat_model, chat_reply, markup
 from app.web.components.answer_actions import cause_choice
 from app.web.components.answer_state import uploaded
 from app.web.components.markup import html
 from app.web.context import LANG, chat, interface_words, language, parameter, service
-from kb.chat.follow_up import is_due
 from kb.chat.store import ID_BYTES, by_link
 from kb.chat.types import Conversation, IncidentOutcome, Question, Reply
 from kb.errors import KBError, NotFoundError
@@ -30,8 +27,6 @@ STARTED = "chat_started"  # id of the conversation begun here, until the address
 LAST_LANGUAGE = "chat_language"  # language of the interface at the last message
 JUDGED = "chat_judged"  # conversations whose last verdict was judged in this visit
 ACTUAL = "chat_actual"  # the cause chosen in its place
-MODEL = "chat_model"  # id of the conversation a language model reads, and what it will add
-POLL_S = 1.0  # between two looks whether it has
 LONG_LINES, LONG_CHARS = 6, 500  # of a message that is shown folded
 EXAMPLES = ("page.chat_example_log", "page.chat_example_setting", "page.chat_example_words")
 
@@ -39,7 +34,7 @@ EXAMPLES = ("page.chat_example_log", "page.chat_example_setting", "page.chat_exa
 def page() -> None:
     """Show the conversation and take the next message."""
     words = interface_words()
-    _forget_model()
+    chat_model.forget_model(parameter(CONVERSATION))
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         markup.show(markup.heading(words("page.chat"), level=1))
         st.button(words("page.new_conversation"), key="chat_new", on_click=_leave)
@@ -133,9 +128,8 @@ def show_reply(reply: Reply, words: Words, *, last: bool) -> None:
     """A reply: statements, commands, changes, sources; with buttons only where it is the last."""
     numbers = chat_reply.number_sources(reply.statements)
     chat_reply.show_statements(reply.statements, numbers, reply.changes)
-    if last and MODEL in st.session_state:
-        with st.container(key="tk_chat_model"):
-            st.fragment(_wait_for_model, run_every=POLL_S)(words)
+    if last:
+        chat_model.show_place(words)
     if not any(statement.role == "change" for statement in reply.statements):
         markup.show(chat_reply.changes_html(reply.changes, words))
     markup.show(chat_reply.sources_html(numbers, words))
@@ -168,45 +162,6 @@ def _button(label: str, message: str, *, key: str) -> None:
 def _typed() -> None:
     typed = st.session_state[INPUT]
     actions.queue(MESSAGE, (typed.text, typed.files))
-
-
-# --- what a language model adds ----------------------------------------------------------------
-
-
-def _ask_model(conversation: Conversation) -> None:
-    """Have the language model read, where one is set and there is something to read."""
-    st.session_state.pop(MODEL, None)
-    if service().second_reader is None or not is_due(conversation):
-        return
-    added: Future[Reply | None] = Future()
-    follow_up = chat().follow_up
-
-    def work() -> None:
-        result: Reply | None = None
-        try:
-            result = follow_up(conversation.id)
-        finally:  # whatever happens, nobody waits for ever
-            added.set_result(result)
-
-    threading.Thread(target=work, name="read-along", daemon=True).start()
-    st.session_state[MODEL] = (conversation.id, added)
-
-
-def _forget_model() -> None:
-    """What it added stands in the conversation from now on; that of another is not waited for."""
-    conversation, added = st.session_state.get(MODEL, ("", None))
-    if added is not None and (added.done() or conversation != parameter(CONVERSATION)):
-        del st.session_state[MODEL]
-
-
-def _wait_for_model(words: Words) -> None:
-    """Its place in the reply, until it has read; then the page is drawn again with what it says."""
-    _, added = st.session_state.get(MODEL, ("", None))
-    reader = service().second_reader
-    if added is None or reader is None or added.done():
-        st.rerun()
-        return
-    markup.show(markup.faint(words("page.model", model=reader.model, address=reader.address)))
 
 
 # --- the next message --------------------------------------------------------------------------
@@ -249,7 +204,7 @@ def _conversation_id(known: Conversation | None) -> str:
 def _redraw(reply: Reply) -> None:
     """Draw the conversation anew, under its address."""
     st.session_state[LAST_LANGUAGE] = language()
-    _ask_model(chat().conversation(reply.conversation))
+    chat_model.ask_model(chat().conversation(reply.conversation))
     st.session_state.get(JUDGED, set()).discard(reply.conversation)
     _name(reply.conversation)
     st.rerun()
