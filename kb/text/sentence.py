@@ -37,6 +37,12 @@ _SCALE = re.compile(
 )
 _NEITHER = re.compile(r"\bneither\b|既", re.IGNORECASE)
 _IS_NOT = re.compile(r"not|n['’]t|不是|并非|rule", re.IGNORECASE)
+_REPORTED = re.compile(  # the words right before an error that somebody met
+    r"(?:\b(?:says?|said|prints?|printed|reports?|reported|gets?|got|raise[sd]?|throws?|threw"
+    r"|(?:end|ended|ends|quits?|dies?|died|fails?|failed|away|aborts?) (?:in|with))"
+    r"|报(?:出|了)?|打印(?:出|了)?|抛出?|以)\s{0,2}(?:`[^`\n]{0,60})?$",
+    re.IGNORECASE,
+)
 _JOB = re.compile(
     r"\b(?:it|this|training|job|run|everything|script|we|all ranks?)\b|训练|任务|程序|作业|我",
     re.IGNORECASE,
@@ -244,6 +250,8 @@ class Sentence:
     # --- changes and what came of them ---
 
     def _outcome(self, at: int, mention: Mention) -> Polarity | None:
+        if self._is_reported(at, mention):
+            return None
         for number, part in enumerate(self._parts):
             for mark in part.having(*OUTCOME):
                 if self._is_about(number, mark, at, mention):
@@ -286,9 +294,20 @@ class Sentence:
     def _state(self, at: int, mention: Mention) -> Polarity | None:
         own = self._own_state(at, mention)
         continues = mention.standing is Standing.TROUBLE and self._is_bare(self._parts[at])
+        continues = continues and not self._is_reported(at, mention)
         if own is not None and not continues:
             return own
         return self._shared_state(at, mention) or own
+
+    def _is_reported(self, at: int, mention: Mention) -> bool:
+        """Whether the mention is what a program said: "and prints `X`".
+
+        It continues no list, and no change is told by it.
+        """
+        part = self._parts[at]
+        if mention.standing is not Standing.TROUBLE or part.opener in _CARRYING:
+            return False  # "never connects or prints `X`"
+        return bool(_REPORTED.search(self._text[part.start : mention.start]))
 
     def _own_state(self, at: int, mention: Mention) -> Polarity | None:
         """What the mention's own part says of it."""

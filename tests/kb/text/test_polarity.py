@@ -71,6 +71,7 @@ NAMES = [
     ("replacing THING fixed it", "helped"),
     ("with another THING it runs", "helped"),
     ("could it be THING?", "asked"),
+    ("are there any settings for THING", "asked"),
     ("should I replace THING?", "asked"),
     ("I plan to replace THING", "asked"),
     ("I suspect THING", "guessed"),
@@ -78,6 +79,7 @@ NAMES = [
     ("it is THING, I guess", "guessed"),
     ("last year THING was broken", "before"),
     ("we use THING", None),
+    ("with THING everything runs until the first save", None),
     ("物没问题", "in_order"),
     ("物、物都正常", "in_order"),
     ("物坏了", "trouble"),
@@ -91,6 +93,7 @@ NAMES = [
     ("我怀疑是物", "guessed"),
     ("去年物坏过", "before"),
     ("我们用物", None),
+    ("用仓库里的物做分布式训练，任务停在第一步之后不再前进", None),
 ]
 
 
@@ -114,6 +117,14 @@ TROUBLES = [
     ("没有物和物", "denied"),
     ("以下都没有：物、物", "denied"),
     ("报了物", "trouble"),
+    ("the job never connects and ends in THING", "trouble"),
+    ("the job never connects or prints THING", "denied"),
+    ("NCCL says THING, so it does not start", "trouble"),
+    ("the job quits with THING. A reboot changes nothing", "trouble"),
+    ("一直连不上，最后报物", "trouble"),
+    ("报物，说连不上", "trouble"),
+    ("没有报物", "denied"),
+    ("both processes are there, THING", "trouble"),
 ]
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from kb.train.weights import CrossFit, assign_folds
+from dataclasses import replace
+
+import pytest
+
+from kb.train.weights import CrossFit, assign_folds, fit
 from tests.kb.train.examples import CAUSES, sample
 
 
@@ -46,3 +50,20 @@ def test_probabilities_of_a_ranking_fall_and_stay_within_one() -> None:
         probabilities = [scored.probability for scored in fitted.rank(item).causes]
         assert probabilities == sorted(probabilities, reverse=True)
         assert sum(probabilities) <= 1.0 + 1e-9
+
+
+def test_the_reader_and_the_votes_are_held() -> None:
+    """However well the labels agree with both, neither outgrows what has no language."""
+    samples = [
+        replace(
+            sample(cause, f"g{n}"),
+            signals=(replace(signal, kind="reader", weights={cause: 3.0}),),
+            votes={cause: 0.5},
+        )
+        for n in range(60)
+        for cause in [CAUSES[n % 3]]
+        for signal in sample(cause, "").signals
+    ]
+    weights = fit(samples, CAUSES)
+    assert weights.scale["reader"] == pytest.approx(0.4, abs=0.001)
+    assert weights.case_weight == pytest.approx(0.35, abs=0.001)

@@ -19,6 +19,9 @@ HANG = "Training hangs on 4 nodes, all ranks wait in an all_reduce with NCCL."
         ("Could it be that a GPU has fallen off the bus?", False),
         ("I suspect that a GPU has fallen off the bus.", False),
         ("Last year we had a GPU that has fallen off the bus.", False),
+        ("It quits with `GPU has fallen off the bus`. A reboot changes nothing.", True),
+        ("It does not print `GPU has fallen off the bus`, nor anything else.", False),
+        ("内核没有报 GPU has fallen off the bus。", False),
         ("我们在 dmesg 里没有看到 GPU has fallen off the bus 这样的报错。", False),
     ],
 )
