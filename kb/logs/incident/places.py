@@ -6,6 +6,7 @@ in one line of the program; the few in another line run something else, or run a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,9 @@ from kb.logs.event_log import EventLog
 from kb.logs.scan.call_stacks import frames_of
 from kb.types.incident import Culprit, Event, Fact
 from kb.types.vocabulary import EventRole
+
+# A launcher that reports its children ends there; it is no rank, whatever its file is called.
+_LAUNCHER = re.compile(r"torch/distributed/(?:launcher/|run\.py|launch\.py|elastic/)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,7 @@ def _stacks(log: EventLog, opens: Callable[[Event], bool]) -> Iterator[tuple[Eve
         until = event.fields.get("until", "")
         broke = until.isdigit() and (event.file, int(until)) in own_errors
         frames = frames_of(event.fields.get("frames", ""))
-        if frames and not broke and opens(event):
+        if frames and not broke and not _LAUNCHER.search(frames[0].file) and opens(event):
             gil = bool(event.fields.get("gil"))
             yield event, stack_of(event.rank, frames, event.line, holds_gil=gil)
 

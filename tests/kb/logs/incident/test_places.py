@@ -175,3 +175,20 @@ def test_stacks_without_ranks_accuse_nobody(reader: LogReader) -> None:
     """Whose traceback it is, is not said."""
     text = "\n".join(line for place in (STEP, STEP, BARRIER) for line in traceback(place))
     assert culprits(read(reader, text)) == []
+
+
+def test_the_launchers_own_traceback_is_no_ranks_place(reader: LogReader) -> None:
+    """In the file of rank 0, or unmarked behind the ranks, it says that a child failed."""
+    launcher = [
+        "Traceback (most recent call last):",
+        '  File "/x/site-packages/torch/distributed/run.py", line 1019, in run',
+        "    elastic_launch(",
+        '  File "/x/site-packages/torch/distributed/launcher/api.py", line 383, in launch_agent',
+        "    raise ChildFailedError(",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+    ]
+    lines = [
+        f"[default{rank}]:[rank{rank}]: {line}" for rank in (1, 2, 3) for line in traceback(STEP)
+    ]
+    incident = read(reader, "\n".join([*lines, *(f"[rank0]: {line}" for line in launcher)]))
+    assert not any("launch_agent" in c.reason.en for c in incident.culprit_ranks)
