@@ -107,6 +107,8 @@ class LineSigns:
 
 
 _BLANK = OwnSigns()
+_NONE = OwnSigns(looks=("none",))  # before the first line and behind the last
+SETTLED = 1e-4  # by which sums may differ that grow by one constant
 
 
 def named_signs(lines: Sequence[LineSigns]) -> list[list[str]]:
@@ -156,13 +158,21 @@ class LineModel:
         filled = [line for line in lines if not line.blank]
         if not filled:
             return [0] * len(lines)
-        scores = self._scores(filled)
-        best = scores[0]
+        scores, numbers = self._scores(filled)
+        best = scores[numbers[0]]
         back: list[NDArray[np.intp]] = []
-        for line, score in zip(filled[1:], scores[1:], strict=True):
+        # Among lines that are alike the way to each kind settles, and sums grow by one constant.
+        settled = False
+        for before, number, line in zip(numbers, numbers[1:], filled[1:], strict=False):
+            alike = number == before and not line.apart
+            if alike and settled:
+                back.append(back[-1])
+                continue
             ways = best[:, None] + self._steps[int(line.apart)]
             back.append(ways.argmax(axis=0))
-            best = ways.max(axis=0) + score
+            after = ways.max(axis=0) + scores[number]
+            settled = alike and float(np.ptp(after - best)) < SETTLED
+            best = after
         kind = int(best.argmax())
         path = [kind]
         for origin in reversed(back):
@@ -174,21 +184,31 @@ class LineModel:
             kinds.append((kinds[-1] if kinds else path[-1]) if line.blank else next(following))
         return kinds
 
-    def _scores(self, lines: Sequence[LineSigns]) -> NDArray[np.float32]:
-        """Lines times kinds: the sums of the rows of all signs that count for a line."""
+    def _scores(self, lines: Sequence[LineSigns]) -> tuple[NDArray[np.float32], list[int]]:
+        """Sums of the rows of all signs that count, and which of these sums is each line's.
+
+        Lines with the same signs beside lines with the same signs share one, as most of a log do.
+        """
         own, before, behind = self._own, self._before, self._behind
-        looks: list[Sequence[str]] = [("none",), *(line.own.looks for line in lines), ("none",)]
+        beside = [_NONE, *(line.own for line in lines), _NONE]
         rows: list[int] = []
         starts: list[int] = []
-        for number, line in enumerate(lines):
+        known: dict[tuple[int, int, int, tuple[str, ...]], int] = {}
+        numbers: list[int] = []
+        for line, ahead, after in zip(lines, beside, beside[2:], strict=False):
+            key = (id(line.own), id(ahead), id(after), tuple(line.context))
+            number = known.setdefault(key, len(starts))
+            numbers.append(number)
+            if number < len(starts):
+                continue
             starts.append(len(rows))
             rows.append(-1)
             for signs in (line.own.looks, line.own.measures, line.context):
                 rows += [own[sign] for sign in signs if sign in own]
-            rows += [before[sign] for sign in looks[number] if sign in before]
-            rows += [behind[sign] for sign in looks[number + 2] if sign in behind]
+            rows += [before[sign] for sign in ahead.looks if sign in before]
+            rows += [behind[sign] for sign in after.looks if sign in behind]
         scores: NDArray[np.float32] = np.add.reduceat(self._table[rows], starts, axis=0)
-        return scores
+        return scores, numbers
 
 
 class LineWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -335,7 +355,7 @@ def _measures(content: str, indent: int) -> list[str]:
         f"shape3={front[:3]}",
         f"shape6={front[:6]}",
         f"first={first.translate(_SHAPE) if han else first}",
-        *(f"w={word}" for word in set(_WORD.findall(lower)[:WORDS])),
+        *(f"w={word}" for word in dict.fromkeys(_WORD.findall(lower)[:WORDS])),
     ]
 
 
