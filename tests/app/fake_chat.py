@@ -51,6 +51,10 @@ class FakeChat:
     begun: list[LogReading] = field(default_factory=list)
     kept: dict[str, Conversation] = field(default_factory=dict)
 
+    def follow_up(self, identifier: str, *, wait_s: float | None = None) -> Reply | None:
+        """No language model adds anything."""
+        return None
+
     def reset(self) -> None:
         """As new."""
         self.failure = self.outcome = None
