@@ -6,14 +6,14 @@ what we know of the incident as its only material; else it reads the incident as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kb.chat.answers.answer import cite_case
 from kb.chat.assessment import CHANGES_SHOWN, MOVED, verdict_of
 from kb.chat.types import Change, Citation, Conversation, Reply, Statement
-from kb.diagnose.verdict import SecondOpinion, Verdict
+from kb.diagnose.verdict import Verdict
 from kb.diagnose.wording import model_percent
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis, RankedCause, SimilarCase
@@ -58,7 +58,8 @@ def follow_up(
         return None
     if second.why:
         question = None if second.why == WAITING else ""
-        return replace(reply, statements=(_no_opinion(second, words),)), question
+        said = _no_opinion(second.model, second.why, second.why_values, words)
+        return replace(reply, statements=(said,)), question
     top = service.settings.top
     ours = service.render(verdict, language=words.language, top=len(service.knowledge.causes))
     both = service.render(better, language=words.language, top=len(service.knowledge.causes))
@@ -72,9 +73,9 @@ def follow_up(
     return added, second.ask
 
 
-def _no_opinion(second: SecondOpinion, words: Words) -> Statement:
-    why = words(f"second.{second.why}", **second.why_values)
-    return Statement(role="note", text=words("second.none", model=second.model, why=why))
+def _no_opinion(model: str, why: str, values: Mapping[str, str], words: Words) -> Statement:
+    text = words("second.none", model=model, why=words(f"second.{why}", **values))
+    return Statement(role="note", text=text)
 
 
 def _opinion(both: Diagnosis, words: Words) -> tuple[Statement, ...]:
@@ -131,14 +132,12 @@ def _answered(
     diagnosis = service.render(verdict, language=words.language, top=CAUSES_GIVEN)
     pieces = material(service, diagnosis, question, words)
     asked = reader.answer(question, [text for _, text in pieces], wait_s=wait_s)
-    if asked.answer is None:
-        why = words(f"second.{asked.why.reason}", **asked.why.values) if asked.why else ""
-        text = words("second.none", model=asked.model, why=why)
-        waits = asked.why is not None and asked.why.reason == WAITING
-        added = replace(reply, statements=(Statement(role="note", text=text),))
-        return added, None if waits else ""
+    if asked.why is not None or asked.answer is None:
+        why, values = (asked.why.reason, asked.why.values) if asked.why else ("failed", {})
+        said = _no_opinion(asked.model, why, values, words)
+        return replace(reply, statements=(said,)), None if why == WAITING else ""
     head = Statement(role="note", text=words("chat.model_answers", model=asked.model))
-    said = tuple(
+    sentences = tuple(
         Statement(
             role="evidence",
             text=sentence.text,
@@ -146,7 +145,7 @@ def _answered(
         )
         for sentence in asked.answer
     )
-    return replace(reply, statements=(head, *said)), ""
+    return replace(reply, statements=(head, *sentences)), ""
 
 
 def material(

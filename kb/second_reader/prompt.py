@@ -42,6 +42,8 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 
+# A word of letters that only look Latin hides what it says; μ is that of µs.
+_MIXED = re.compile(r"[A-Za-z][\u0370-\u03bb\u03bd-\u04ff]|[\u0370-\u03bb\u03bd-\u04ff][A-Za-z]")
 _INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 
 INSTRUCTIONS = """\
@@ -78,7 +80,8 @@ def without_orders(lines: Iterable[str], ids: Sequence[str] = ()) -> Iterable[st
         plain = unicodedata.normalize("NFKC", _INVISIBLE.sub("", line))
         lower = plain.lower()
         addressed = '"causes"' in lower or any(cause in lower for cause in ids)
-        yield LEFT_OUT if addressed or _ORDERS.search(plain) else _CONTROL.sub(" ", line)
+        hides = addressed or _MIXED.search(plain) or _ORDERS.search(plain)
+        yield LEFT_OUT if hides else _CONTROL.sub(" ", line)
 
 
 def messages(verdict: Verdict, causes: Sequence[Cause]) -> list[Message]:

@@ -545,8 +545,8 @@ def test_what_a_language_model_adds_comes_below_the_reply(
     assert "Shared memory" not in waiting
     gate.set()
     (identifier,) = address_of(page)["c"]
-    statements = 0
-    while statements < 3:  # it is stored by the thread that waited
+    statements, deadline = 0, time.monotonic() + 30
+    while statements < 3 and time.monotonic() < deadline:  # stored by the thread that waited
         statements = sum(
             statement.role in ("note", "hint", "change")
             for statement in Chat(real).conversation(identifier).turns[0].reply.statements
