@@ -21,14 +21,7 @@ from kb.bootstrap import open_service
 from kb.service import Service
 from kb.settings import Settings
 from tests.app.conftest import running
-from tests.kb.second_reader.conftest import ChatServer
-
-PASTE = (
-    "Training on two nodes hangs after an hour.\n"
-    "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
-    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
-)
+from tests.kb.second_reader.conftest import HANG, ChatServer
 
 
 @pytest.fixture
@@ -90,7 +83,7 @@ def run(
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs a command; `{log}` is a file with the paste."""
     path = tmp_path / "job.log"
-    path.write_text(PASTE)
+    path.write_text(HANG)
 
     def go(*words: str, settings: Settings = with_model) -> tuple[int, str, str]:
         filled = [word.format(log=path) for word in words]
@@ -149,11 +142,11 @@ def test_the_first_answer_does_not_wait(
 def test_the_api_waits_where_it_is_asked_to(service: Service, model: ChatServer) -> None:
     """``?wait=`` gives the pooled answer, without it the model is not asked."""
     with running(service, service.settings) as address:
-        plain = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
-        waited = httpx.post(f"{address}/v1/diagnose?wait=10", content=PASTE, timeout=20).json()
+        plain = httpx.post(f"{address}/v1/diagnose", content=HANG).json()
+        waited = httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=20).json()
         asked = len(model.questions)
-        again = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
-        refused = httpx.post(f"{address}/v1/diagnose?wait=-1", content=PASTE)
+        again = httpx.post(f"{address}/v1/diagnose", content=HANG).json()
+        refused = httpx.post(f"{address}/v1/diagnose?wait=-1", content=HANG)
     assert plain["second_reader"] is None
     assert waited["causes"][0]["id"] == "shm-limits"
     assert waited["second_reader"]["tokens"] == 750
@@ -166,7 +159,7 @@ def events_of(address: str, **more: str) -> Iterator[tuple[str, dict[str, Any]]]
     """The events of a stream as they come: name and data."""
     headers = {"Accept": "text/event-stream"} | more
     url = f"{address}/v1/diagnose"
-    with httpx.stream("POST", url, content=PASTE, headers=headers, timeout=20) as answer:
+    with httpx.stream("POST", url, content=HANG, headers=headers, timeout=20) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         name = ""
         for line in answer.iter_lines():
@@ -182,7 +175,7 @@ def test_the_api_streams_the_first_answer_and_the_better_one(
 ) -> None:
     """Ours before the model has answered; the pooled one after it, and again as the last."""
     with running(patient, patient.settings) as address:
-        plain = httpx.post(f"{address}/v1/diagnose", content=PASTE).json()
+        plain = httpx.post(f"{address}/v1/diagnose", content=HANG).json()
         events = events_of(address)
         first = next(events)
         gate.set()
@@ -217,12 +210,12 @@ def test_who_waits_for_the_model_keeps_nobody_waiting(
     with running(patient, patient.settings) as address, ThreadPoolExecutor(12) as pool:
         url = f"{address}/v1/diagnose?wait=60"
         waiting = [
-            pool.submit(httpx.post, url, content=f"{PASTE}\nrun {n}", timeout=30) for n in range(12)
+            pool.submit(httpx.post, url, content=f"{HANG}\nrun {n}", timeout=30) for n in range(12)
         ]
         deadline = time.monotonic() + 30
         while len(model.questions) < 10 and time.monotonic() < deadline:  # a minute's limit
             time.sleep(0.05)
-        answer = httpx.post(f"{address}/v1/diagnose", content=f"{PASTE}\nanother", timeout=30)
+        answer = httpx.post(f"{address}/v1/diagnose", content=f"{HANG}\nanother", timeout=30)
         still_waiting = sum(not one.done() for one in waiting)
         gate.set()
         answers = [one.result().json() for one in waiting]
@@ -235,7 +228,7 @@ def test_who_waits_for_the_model_keeps_nobody_waiting(
 def test_the_chat_streams_what_the_model_adds(patient: Service, gate: threading.Event) -> None:
     """The reply at once, the addition before the last event; as JSON only where it may wait."""
     with running(patient, patient.settings) as address:
-        url, body = f"{address}/v1/chat", {"message": PASTE, "lang": "en"}
+        url, body = f"{address}/v1/chat", {"message": HANG, "lang": "en"}
         names = []
         with httpx.stream("POST", url, json=body, timeout=20) as answer:
             for line in answer.iter_lines():
@@ -257,7 +250,7 @@ def test_the_chat_of_the_command_line_adds_it(
 ) -> None:
     """Below the reply, with where the text goes; as JSON a message still gets one line."""
     for form in ("text", "json"):
-        words = io.TextIOWrapper(io.BytesIO(PASTE.splitlines()[0].encode()))
+        words = io.TextIOWrapper(io.BytesIO(HANG.splitlines()[0].encode()))
         monkeypatch.setattr("sys.stdin", words)
         _, out, err = run("chat", "{log}", "--lang", "en", "--format", form)
         assert "It asks: Which switch?" in out
@@ -270,9 +263,9 @@ def test_the_api_tells_what_the_model_costs(service: Service, model: ChatServer)
     """Questions of the day and tokens in the readiness report, counters in the metrics."""
     with running(service, service.settings) as address:
         before = httpx.get(f"{address}/metrics").text
-        httpx.post(f"{address}/v1/diagnose?wait=10", content=PASTE, timeout=20)
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=20)
         model.status = 429
-        httpx.post(f"{address}/v1/diagnose?wait=10", content=f"{PASTE}Today.", timeout=20)
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=f"{HANG}Today.", timeout=20)
         ready = httpx.get(f"{address}/readyz").json()["second_reader"]
         metrics = httpx.get(f"{address}/metrics").text.splitlines()
     assert "model_questions_total{" not in before

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ import streamlit as st
 
 from app.inputs.uploads import upload_folder
 from app.render.escape import plain
+from app.web.background import begin
 from app.web.components.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
 from kb.diagnose.verdict import SecondOpinion, Verdict
 from kb.errors import InputError
@@ -81,13 +82,9 @@ class AnswerState:
         It is asked once, whatever comes of it, so that one that fails is not asked at every look.
         """
         if self.pooled is None:
-            self.pooled = Future()
-            threading.Thread(
-                target=_read_along,
-                args=(reader, verdict, self.pooled),
-                name="read-along",
-                daemon=True,
-            ).start()
+            failed = SecondOpinion(model=reader.model, why="failed", trust=reader.trust)
+            otherwise = replace(verdict, second=failed)
+            self.pooled = begin(partial(reader.read, verdict), otherwise=otherwise)
         return self.pooled.result() if self.pooled.done() else None
 
     def show_pooled(self, is_pooled: bool) -> None:
@@ -111,15 +108,6 @@ class AnswerState:
         if self.pasted and not self.names:
             return redact(self.pasted)[0]
         return "\n".join(filter(None, (self.reading.words, self.reading.excerpt)))
-
-
-def _read_along(reader: SecondReader, verdict: Verdict, pooled: Future[Verdict]) -> None:
-    failed = SecondOpinion(model=reader.model, why="failed", trust=reader.trust)
-    result = replace(verdict, second=failed)
-    try:
-        result = reader.read(verdict)
-    finally:  # whatever happens, nobody waits for ever
-        pooled.set_result(result)
 
 
 def diagnose_input(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import Future
+from functools import partial
 
 import streamlit as st
 
+from app.web.background import begin
 from app.web.components import markup
 from app.web.context import chat, service
 from kb.chat.follow_up import is_due
-from kb.chat.types import Conversation, Reply
+from kb.chat.types import Conversation
 from kb.knowledge.labels import Words
 
 MODEL = "chat_model"  # id of the conversation it reads, and what it will add
@@ -22,17 +22,7 @@ def ask_model(conversation: Conversation) -> None:
     st.session_state.pop(MODEL, None)
     if service().second_reader is None or not is_due(conversation):
         return
-    added: Future[Reply | None] = Future()
-    follow_up = chat().follow_up
-
-    def work() -> None:
-        result: Reply | None = None
-        try:
-            result = follow_up(conversation.id)
-        finally:  # whatever happens, nobody waits for ever
-            added.set_result(result)
-
-    threading.Thread(target=work, name="read-along", daemon=True).start()
+    added = begin(partial(chat().follow_up, conversation.id), otherwise=None)
     st.session_state[MODEL] = (conversation.id, added)
 
 

@@ -20,6 +20,12 @@ from kb.service import Service
 
 Answer = Callable[[dict[str, Any]], str]
 """From the question to the model's words."""
+HANG = (
+    "Training on two nodes hangs after an hour.\n"
+    "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+)
 PIECE = 7  # characters in an event of a stream
 COMMON = {"id": "chatcmpl-1", "created": 1_760_000_000, "model": "tiny-1"}
 
