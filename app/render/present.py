@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from app.render.escape import safe_url
 from kb.diagnose import wording
-from kb.diagnose.wording import LEAST, percent
+from kb.diagnose.wording import LEAST, duration, percent, rank_span
 from kb.knowledge.labels import Words
 from kb.types.answer import (
     AnswerCheck,
@@ -32,8 +32,6 @@ Row = tuple[str, str]
 
 FAINT = 0.05  # a cause below this needs no evidence and fixes at first sight
 WHY_TERMS = 4  # words two cases share that are named; more say nothing more
-SECONDS_PER_MINUTE = 60
-SECONDS_PER_HOUR = 3600
 UNDECIDED = "unknown"  # a fault's type: the ranks' records fit no rule
 UNREAD_SHOWN = 5  # files named that could not be read
 NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
@@ -61,28 +59,6 @@ def second_reading(answer: Diagnosis, words: Words) -> list[str]:
 
 
 # --- numbers and places ------------------------------------------------------------------------
-
-
-def duration(milliseconds: int, words: Words) -> str:
-    """A span in its largest fitting unit: ``10 min``, ``1 h 30 min``, ``45 s``, ``250 ms``."""
-    seconds, rest = divmod(milliseconds, 1000)
-    if seconds == 0:
-        return words("word.milliseconds", count=rest)
-    hours, seconds = divmod(seconds, SECONDS_PER_HOUR)
-    minutes, seconds = divmod(seconds, SECONDS_PER_MINUTE)
-    units = (("word.hours", hours), ("word.minutes", minutes), ("word.seconds", seconds))
-    return " ".join(words(name, count=count) for name, count in units if count)
-
-
-def rank_span(ranks: Iterable[int]) -> str:
-    """Ranks in short: ``0-2, 5``."""
-    spans: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def place(item: wording.Placed, words: Words) -> str:

@@ -10,12 +10,14 @@ from kb.diagnose import wording
 from kb.diagnose.checks import best_check, fitting_checks
 from kb.diagnose.evidence_model import ScoredCause
 from kb.diagnose.evidence_provided import evidence_provided, seen_names, shows
+from kb.diagnose.first_step import first_step
 from kb.diagnose.fixes import (
     COMMON_BACKEND,
     elsewhere,
     here_first,
     order_fixes,
 )
+from kb.diagnose.headline import headline
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.labels import Words
@@ -97,26 +99,29 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         reading, knowledge.advice, verdict.conflicts, torch=verdict.torch or None, words=words
     )
     says = verdict.status != "no_timeout"
+    causes = tuple(_ranked(scored, made) for scored in verdict.ranking.causes[:top]) if says else ()
+    check = _best_check(made) if says else None
+    steps = _next_steps(made) if says else ()
     return Diagnosis(
         schema=DIAGNOSIS_SCHEMA,
         status=verdict.status,
         language=language,
         summary=wording.summary(words, verdict.status, reading.incident, title, probability),
         incident=answer_incident(reading.incident, words),
-        causes=tuple(_ranked(scored, made) for scored in verdict.ranking.causes[:top])
-        if says
-        else (),
+        causes=causes,
         unknown_probability=round(verdict.ranking.unknown, 4),
         cases=_similar_cases(made) if says else (),
         warnings=settings.warnings,
-        next=_next_steps(made) if says else (),
-        best_check=_best_check(made) if says else None,
+        next=steps,
+        best_check=check,
         took_ms=0.0,
         redactions=reading.redactions,
         setting_notes=settings.notes,
         settings_in_order=settings.in_order,
         second_reader=_second_reading(made),
         readers=_readers(made) if says else (),
+        headline=headline(reading, verdict.status, knowledge.event_by_id, words),
+        first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
     )
 
 
@@ -165,7 +170,7 @@ def answer_incident(incident: Incident, words: Words) -> AnswerIncident:
     return AnswerIncident(
         **plain,
         culprit_ranks=tuple(
-            AnswerCulprit(rank=culprit.rank, reason=culprit.reason.get(language))
+            AnswerCulprit(rank=culprit.rank, reason=culprit.reason.get(language), kind=culprit.kind)
             for culprit in incident.culprit_ranks
         ),
         timeline=tuple(

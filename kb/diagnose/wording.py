@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from kb.knowledge.labels import Words
@@ -12,6 +13,8 @@ from kb.types.vocabulary import DiagnosisStatus
 # Lower bound of each band of probability, strongest first; the labels are `band.<name>`.
 BANDS = (("certain", 0.85), ("likely", 0.5), ("possible", 0.2), ("unlikely", 0.0))
 
+SECONDS_PER_MINUTE = 60
+SECONDS_PER_HOUR = 3600
 LEAST = 0.0001  # probabilities are rounded to this; a cause that is named is never impossible
 
 
@@ -32,6 +35,28 @@ def percent(probability: float) -> str:
 def model_percent(probability: float) -> str:
     """A probability of the model, which gives neither 0 nor 1, though rounding may."""
     return percent(min(max(probability, LEAST), 1 - LEAST))
+
+
+def duration(milliseconds: int, words: Words) -> str:
+    """A span in its largest fitting unit: ``10 min``, ``1 h 30 min``, ``45 s``, ``250 ms``."""
+    seconds, rest = divmod(milliseconds, 1000)
+    if seconds == 0:
+        return words("word.milliseconds", count=rest)
+    hours, seconds = divmod(seconds, SECONDS_PER_HOUR)
+    minutes, seconds = divmod(seconds, SECONDS_PER_MINUTE)
+    units = (("word.hours", hours), ("word.minutes", minutes), ("word.seconds", seconds))
+    return " ".join(words(name, count=count) for name, count in units if count)
+
+
+def rank_span(ranks: Iterable[int]) -> str:
+    """Ranks in short: ``0-2, 5``."""
+    spans: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def summary(

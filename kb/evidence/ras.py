@@ -68,14 +68,14 @@ class _Ranks:
     def add_dead(self, rank: int, quote: str, line: int = 0) -> None:
         """A rank that is dead or does not respond."""
         why = reason("ras_dead", {"quote": quote})
-        self._culprits[rank] = Culprit(rank=rank, reason=why, line=line)
+        self._culprits[rank] = Culprit(rank=rank, reason=why, line=line, kind="ras_dead")
         self._dead.append(rank)
 
     def add_late(self, rank: int, own: int, usual: int, op: str, fact: Fact) -> None:
         """A rank's count of an operation beside the others'; only a wide gap names it."""
         if usual - own >= LAG_OPS and rank not in self._culprits:
             why = reason("ras_behind", {"own": own, "peers": usual, "op": op})
-            self._culprits[rank] = Culprit(rank=rank, reason=why, line=fact.line)
+            self._culprits[rank] = Culprit(rank=rank, reason=why, line=fact.line, kind="ras_behind")
             self.facts.append(fact)
 
     def reading(self, versions: dict[str, str]) -> EvidenceReading:

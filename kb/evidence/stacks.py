@@ -148,7 +148,12 @@ def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
                 "others": len(stacks) - len(odd),
             }
             culprits.append(
-                Culprit(rank=stack.rank, reason=reason("stack_odd", values), line=stack.line)
+                Culprit(
+                    rank=stack.rank,
+                    reason=reason("stack_odd", values),
+                    line=stack.line,
+                    kind="stack_odd",
+                )
             )
     if len(stacks) > 1 and all(stack.waits for stack in stacks):
         facts.append(Fact(name="stack_all_wait", detail=f"all {len(stacks)} wait for each other"))

@@ -97,7 +97,7 @@ def read_error_files(files: Sequence[ErrorFile]) -> EvidenceReading:
         facts.append(Fact(name=name, quote=quote, detail=who))
         if first and item.rank is not None:
             words = reason("torchrun_failed", {"quote": quote})
-            culprits = (Culprit(rank=item.rank, reason=words),)
+            culprits = (Culprit(rank=item.rank, reason=words, kind="torchrun_failed"),)
     return EvidenceReading(
         kind="torchrun",
         culprits=culprits,

@@ -38,7 +38,7 @@ from kb.types.knowledge import (
 )
 from kb.types.vocabulary import CUE_GROUPS
 
-KNOWLEDGE_FORMAT = 7  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 8  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],
@@ -102,6 +102,11 @@ class Knowledge:
     def fact_by_id(self) -> dict[str, FactMeaning]:
         """What each derived fact means, by its name."""
         return {fact.id: fact for fact in self.facts}
+
+    @cached_property
+    def event_by_id(self) -> dict[str, EventType]:
+        """Kinds of events by id."""
+        return {kind.id: kind for kind in self.events}
 
     @cached_property
     def pattern_by_id(self) -> dict[str, Pattern]:

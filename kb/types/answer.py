@@ -8,11 +8,13 @@ from kb.types.incident import Fact, FirstError, RankState, Unread, Wave
 from kb.types.vocabulary import (
     ClaimStatus,
     DiagnosisStatus,
+    EntryKind,
     EvidenceKind,
     Language,
     ReaderName,
     Restart,
     Stage,
+    StepKind,
 )
 
 
@@ -112,10 +114,11 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCulprit:
-    """A culprit rank with the reason in the language of the answer."""
+    """A culprit rank with the reason in the language of the answer; `kind` as in `Culprit`."""
 
     rank: int
     reason: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +204,43 @@ class ReaderOpinion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStep:
+    """The one thing to do first.
+
+    `kind` says what it is: a fix of the likeliest cause, a check that tells causes apart, or
+    something to collect. `command` can be copied; empty where there is none. `fix` and `cause` are
+    ids, empty where it is no fix.
+    """
+
+    kind: StepKind
+    title: str
+    command: str = ""
+    caution: str = ""
+    fix: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetBefore:
+    """An incident of the team, or a case, that is the same incident.
+
+    `when` is the day it was resolved or the case's date (ISO 8601, empty where unknown), `cause`
+    its cause's id, `fix` what helped, in a line, `command` of that fix, empty where there is none.
+    """
+
+    entry: str
+    kind: EntryKind
+    when: str
+    title: str
+    cause: str
+    fix: str
+    command: str = ""
+    url: str = ""
+    why: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The one answer every face shows (DIAGNOSIS_SCHEMA). `took_ms` is wall time inside the core.
 
@@ -228,3 +268,6 @@ class Diagnosis:
     settings_in_order: int = 0
     second_reader: SecondReading | None = None
     readers: tuple[ReaderOpinion, ...] = ()
+    headline: str = ""
+    first_fix: FirstStep | None = None
+    met_before: MetBefore | None = None

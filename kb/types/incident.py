@@ -44,12 +44,16 @@ class FirstError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprit:
-    """A rank the evidence points to, and the reason in words."""
+    """A rank the evidence points to, and the reason in words.
+
+    `kind` names the reason: a label `culprit.<kind>`, or a rule of data/dump_reasons.yaml.
+    """
 
     rank: int
     reason: Bilingual
     line: int = 0
     file: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,10 +152,12 @@ class EventType:
         roles: what the program may ask of such an event.
         stage: the part of a run it shows.
         fact: the fact it is, as it stands; where `nearby`, only close to the failure.
+        headline: what happened in a few words; `{who}` stands for the rank.
     """
 
     id: str
     means: Bilingual
+    headline: Bilingual | None = None
     roles: tuple[EventRole, ...] = ()
     stage: Stage | None = None
     fact: str = ""

@@ -16,6 +16,7 @@ PatternKind = Literal["timeout", "root", "cascade", "teardown", "context", "fact
 DiagnosisStatus = Literal["diagnosed", "unknown", "no_timeout"]
 EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader", "language_model"]
 ReaderName = Literal["evidence", "reader", "cases", "language_model"]
+StepKind = Literal["fix", "check", "collect"]
 Level = Literal["low", "medium", "high"]
 AdviceVerdict = Literal[
     "no_effect",

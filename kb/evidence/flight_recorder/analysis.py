@@ -26,7 +26,6 @@ from kb.evidence.flight_recorder.rules import (
 from kb.evidence.flight_recorder.table import Table, build_table
 from kb.evidence.reading import EvidenceReading, reason
 from kb.types.incident import Culprit, Fact, RankState
-from kb.types.knowledge import Bilingual
 
 _RULES: tuple[Callable[[Table], Finding | None], ...] = (
     find_mismatch,
@@ -78,9 +77,10 @@ def _with_stopped_hosts(finding: Finding, table: Table) -> Finding:
     )
 
 
-def _reason(finding: Finding, rank: int) -> Bilingual:
+def _culprit(finding: Finding, rank: int) -> Culprit:
     values = finding.values[rank]
-    return reason(str(values.get("rule", finding.rule)), values)
+    rule = str(values.get("rule", finding.rule))
+    return Culprit(rank=rank, reason=reason(rule, values), kind=rule)
 
 
 def _reading(
@@ -92,10 +92,9 @@ def _reading(
     shown = _shown_operation(table, finding)
     library = next((dump.library for dump in dumps if dump.library), "")
     newest = max((dump.version for dump in dumps), key=version_pair)
-    named = tuple((rank, _reason(finding, rank)) for rank in finding.ranks) if finding else ()
     return EvidenceReading(
         kind="flight_recorder",
-        culprits=tuple(Culprit(rank=rank, reason=why) for rank, why in named),
+        culprits=tuple(_culprit(finding, rank) for rank in finding.ranks) if finding else (),
         facts=tuple(_facts(table, finding, slow, shown)),
         ranks=tuple(_rank_state(table, rank, shown, finding) for rank in table.world),
         fault_type=finding.fault_type if finding else "unknown",

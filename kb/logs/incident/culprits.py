@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kb.logs.incident.endings import came_late, ended_from_outside, lost_by_all
 from kb.logs.incident.joining import awaited, not_joined
@@ -35,14 +36,13 @@ def find_culprits(observations: Observations) -> tuple[Culprit, ...]:
 
 
 def _crashed(observations: Observations) -> Iterator[Culprit]:
-    label = observations.log.vocabulary.label
     error = observations.first_error
     if error is not None and not observations.log.plays(error, EventRole.SHARED_ERROR):
-        yield from _at(error, error.rank, label("culprit.first_error", kind=error.event))
+        yield from _at(error, error.rank, _reason(observations, "first_error", kind=error.event))
     for event in observations.log.events:
         code = exit_code(event)
         if crashed(code):
-            yield from _at(event, event.rank, label("culprit.exit_code", code=code))
+            yield from _at(event, event.rank, _reason(observations, "exit_code", code=code))
 
 
 def odd_fingerprint(observations: Observations) -> Iterator[Culprit]:
@@ -58,9 +58,7 @@ def odd_fingerprint(observations: Observations) -> Iterator[Culprit]:
             continue
         for rank in sorted(rank for rank, (shown, _) in prints.items() if shown != usual):
             values = {"own": _print_words(prints[rank][0]), "usual": _print_words(usual)}
-            reason = observations.log.vocabulary.label(
-                "culprit.odd_fingerprint", seq=seq or "?", **values
-            )
+            reason = _reason(observations, "odd_fingerprint", seq=seq or "?", **values)
             yield from _at(prints[rank][1], rank, reason)
 
 
@@ -85,33 +83,33 @@ def _print_words(shown: Fingerprint) -> str:
 
 def _named(observations: Observations) -> Iterator[Culprit]:
     """Ranks other ranks name: desync report, monitored barrier's roll call, a closed connection."""
-    label = observations.log.vocabulary.label
     rolls = observations.log.of(EventRole.ROLL_CALL)
-    yield from _listed(observations.log.of(EventRole.DESYNC_REPORT), label("culprit.desync_report"))
-    yield from _listed(rolls, label("culprit.roll_call"))
+    yield from _listed(
+        observations.log.of(EventRole.DESYNC_REPORT), _reason(observations, "desync_report")
+    )
+    yield from _listed(rolls, _reason(observations, "roll_call"))
     waiters = observations.log.of(EventRole.BARRIER_WAITER)
     for peer in sorted({_peer(event) or 0 for event in waiters}):
         if not rolls:
-            yield from _at(waiters[0], peer, label("culprit.awaited"))
+            yield from _at(waiters[0], peer, _reason(observations, "awaited"))
     closed = observations.log.of(EventRole.PEER_CLOSED)
     peers = {event.fields["peer"]: event for event in reversed(closed) if _peer(event) is not None}
     if len(peers) == 1:
         (event,) = peers.values()
-        yield from _at(event, _peer(event), label("culprit.peer_closed"))
+        yield from _at(event, _peer(event), _reason(observations, "peer_closed"))
 
 
 def _late(observations: Observations) -> Iterator[Culprit]:
     """Ranks that did not join, as far as the store tells who they are."""
-    label = observations.log.vocabulary.label
     missing = not_joined(observations.log)
     for rank, event in missing.items():
         get = event.fields.get
         counts = {name: get(name, "?") for name in ("present", "world_size")}
-        yield from _at(event, rank, label("culprit.not_joined", **counts))
+        yield from _at(event, rank, _reason(observations, "not_joined", **counts))
     if not missing:
         for rank, event in awaited(observations.log).items():
             key = event.fields.get("key", "ncclUniqueId")
-            yield from _at(event, rank, label("culprit.awaited_key", key=key))
+            yield from _at(event, rank, _reason(observations, "awaited_key", key=key))
 
 
 def _peer(event: Event) -> int | None:
@@ -119,18 +117,31 @@ def _peer(event: Event) -> int | None:
     return number(event.fields.get("peer"))
 
 
-def _at(event: Event, rank: int | None, reason: Bilingual) -> Iterator[Culprit]:
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a rank is named: the label `culprit.<kind>`, and its words."""
+
+    kind: str
+    words: Bilingual
+
+
+def _reason(observations: Observations, kind: str, /, **values: object) -> _Reason:
+    label = observations.log.vocabulary.label
+    return _Reason(kind, label(f"culprit.{kind}", **values))
+
+
+def _at(event: Event, rank: int | None, why: _Reason) -> Iterator[Culprit]:
     """The rank as a culprit for what stands on the event's line; nothing where it is not known."""
     if rank is not None:
-        yield Culprit(rank=rank, reason=reason, line=event.line, file=event.file)
+        yield Culprit(rank=rank, reason=why.words, line=event.line, file=event.file, kind=why.kind)
 
 
-def _listed(events: Sequence[Event], reason: Bilingual) -> Iterator[Culprit]:
+def _listed(events: Sequence[Event], why: _Reason) -> Iterator[Culprit]:
     """Ranks of a printed list such as ``[3, 7]``."""
     for event in events:
         for text in event.fields.get("peers", "").split(","):
             if text.strip().isdigit():
-                yield from _at(event, int(text), reason)
+                yield from _at(event, int(text), why)
 
 
 def odd_reports(observations: Observations) -> list[tuple[WorkReport, WorkReport]]:
@@ -193,7 +204,7 @@ def _odd_collective(observations: Observations) -> Iterator[Culprit]:
         if odd.rank is None or ranks[_kind(odd)] >= ranks[_kind(usual)]:
             continue
         values = {"own": work(odd), "usual": work(usual)}
-        reason = observations.log.vocabulary.label("culprit.odd_work", seq=odd.seq, **values)
+        reason = _reason(observations, "odd_work", seq=odd.seq, **values)
         yield from _at(odd.event, odd.rank, reason)
 
 
@@ -205,7 +216,7 @@ def _elsewhere(observations: Observations) -> Iterator[Culprit]:
 def _lagging(observations: Observations) -> Iterator[Culprit]:
     slow = behind(observations)
     for rank in sorted(slow):
-        yield from _at(slow[rank], rank, observations.log.vocabulary.label("culprit.behind"))
+        yield from _at(slow[rank], rank, _reason(observations, "behind"))
 
 
 def _first_failed(observations: Observations) -> Iterator[Culprit]:
@@ -226,19 +237,17 @@ def _first_failed(observations: Observations) -> Iterator[Culprit]:
             code = exit_code(row)
             follows = code is not None and code > 0 and row.rank in followers
             if code not in (None, WATCHDOG_ABORT) and not follows:
-                label = observations.log.vocabulary.label("culprit.first_failure")
-                yield from _at(row, row.rank, label)
+                yield from _at(row, row.rank, _reason(observations, "first_failure"))
 
 
 def _compared(observations: Observations) -> Iterator[Culprit]:
     """Ranks unlike the others in what they print of their progress."""
-    label = observations.log.vocabulary.label
     epochs, steps = uneven_epochs(observations), behind_in_steps(observations)
     early = finished_early(observations)
     for unequal, reason in (
-        (epochs, epochs and label("culprit.uneven_epoch", sides=epochs.words)),
-        (early, label("culprit.finished_early")),
-        (steps, steps and label("culprit.behind_in_steps", sides=steps.words)),
+        (epochs, epochs and _reason(observations, "uneven_epoch", sides=epochs.words)),
+        (early, _reason(observations, "finished_early")),
+        (steps, steps and _reason(observations, "behind_in_steps", sides=steps.words)),
     ):
         if unequal and reason:
             for rank, event in unequal.ranks.items():
@@ -248,20 +257,19 @@ def _compared(observations: Observations) -> Iterator[Culprit]:
 
 def _ended(observations: Observations) -> Iterator[Culprit]:
     """Ranks that went first, or came last, by how all of them ended."""
-    label = observations.log.vocabulary.label
     for source, name in (
         (ended_from_outside, "ended_from_outside"),
         (lost_by_all, "lost_by_all"),
         (came_late, "came_late"),
     ):
         for rank, event in source(observations).items():
-            yield from _at(event, rank, label(f"culprit.{name}"))
+            yield from _at(event, rank, _reason(observations, name))
 
 
 def _odd_size(observations: Observations) -> Iterator[Culprit]:
     for rank, event, part in odd_sizes(observations):
         values = {name: event.fields.get(name, "?") for name in ("received", "expected")}
-        reason = observations.log.vocabulary.label(f"culprit.{part}_other_size", **values)
+        reason = _reason(observations, f"{part}_other_size", **values)
         yield from _at(event, rank, reason)
 
 
@@ -275,7 +283,7 @@ def _in_code(observations: Observations) -> Iterator[Culprit]:
     ]
     if len({_peer(event) for event in events}) == 1:
         code = split_front(events[0].text)[1].strip()
-        reason = observations.log.vocabulary.label("culprit.rank_in_code", code=code)
+        reason = _reason(observations, "rank_in_code", code=code)
         yield from _at(events[0], _peer(events[0]), reason)
 
 
@@ -288,7 +296,8 @@ def _silent(observations: Observations) -> Iterator[Culprit]:
     for rank in silent:
         yield Culprit(
             rank=rank,
-            reason=observations.log.vocabulary.label("culprit.silent"),
+            kind="silent",
+            reason=_reason(observations, "silent").words,
             line=main.line if main else 0,
             file=main.event.file if main else "",
         )
