@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kb.chat.types import Change, CheckResult, Conversation, Option, Question, Turn
-from kb.diagnose.checks import best_check, fitting_checks
+from kb.diagnose.checks import best_check, fitting_checks, is_open
 from kb.diagnose.evidence_provided import evidence_provided
 from kb.diagnose.fixes import elsewhere
+from kb.diagnose.launchers import job_commands
 from kb.diagnose.signals import DENIED_SHARE, Signal
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.labels import Words
@@ -249,8 +250,12 @@ def next_question(
         check
         for cause in leading
         for check in askable_checks(knowledge, cause.id, assessment.reading.incident)
-        if check.id not in asked_checks and check.gives not in provided
+        if check.id not in asked_checks
+        and check.gives not in provided
+        and is_open(check, assessment.verdict.seen)
     ]
+    commands = job_commands(knowledge.launchers, assessment.reading, assessment.verdict.seen)
+    checks = commands.checks(checks)
     best = best_check(checks, shares)
     if best is None:
         best = best_check(checks, {cause: share**FLATTER for cause, share in shares.items()})

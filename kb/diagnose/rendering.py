@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kb.diagnose import wording
-from kb.diagnose.checks import best_check, fitting_checks
+from kb.diagnose.checks import LEADING, best_check, fitting_checks
 from kb.diagnose.evidence_model import ScoredCause
-from kb.diagnose.evidence_provided import evidence_provided, seen_names, shows
+from kb.diagnose.evidence_provided import evidence_provided, shows
 from kb.diagnose.first_step import first_step
 from kb.diagnose.fixes import (
     COMMON_BACKEND,
@@ -18,6 +18,7 @@ from kb.diagnose.fixes import (
     order_fixes,
 )
 from kb.diagnose.headline import headline
+from kb.diagnose.launchers import JobCommands, job_commands
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.labels import Words
@@ -41,20 +42,21 @@ from kb.types.answer import (
 )
 from kb.types.entries import Hit
 from kb.types.incident import Incident
-from kb.types.knowledge import Cause, Check, Fix
+from kb.types.knowledge import Cause, Check, Collect, Fix
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
 FIXES_SHOWN = 4
 CHECKS_SHOWN = 3
-NEXT_SHOWN = 5
+NEXT_SHOWN = 3
+MISSING_SHOWN = 2  # of these, so that the leading cause has one
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
 MIN_CASE_SCORE = 0.3  # below this a case is not called similar
 CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
-WEIGHED_CAUSES = 4  # causes the best check has to tell apart
+LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
@@ -62,20 +64,26 @@ _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 class _Rendering:
     """What the parts of one answer are made of.
 
-    `seen` are the names of all that was seen, the person's words included, `provided` the ids of
-    data/input_evidence.yaml for the evidence the input holds.
+    `provided` are the ids of data/input_evidence.yaml for the evidence the input holds, `commands`
+    how it is got, and how checks are done, with what started the job.
     """
 
     verdict: Verdict
     knowledge: Knowledge
     words: Words
-    seen: frozenset[str]
     provided: frozenset[str]
+    commands: JobCommands
 
     @property
     def incident(self) -> Incident:
         """The verdict's incident."""
         return self.verdict.reading.incident
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The names of all that was seen, and whether the verdict is a likely cause."""
+        likely = self.verdict.status == "diagnosed" and wording.is_likely(self.leading.probability)
+        return self.verdict.seen | ({LIKELY_VERDICT} if likely else set())
 
     @property
     def leading(self) -> ScoredCause:
@@ -90,8 +98,8 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         verdict=verdict,
         knowledge=knowledge,
         words=words,
-        seen=seen_names(reading) | {signal.name for signal in verdict.signals},
         provided=evidence_provided(reading, knowledge.input_evidence),
+        commands=job_commands(knowledge.launchers, reading, verdict.seen),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -193,6 +201,7 @@ def answer_incident(incident: Incident, words: Words) -> AnswerIncident:
 def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
     cause, words = made.knowledge.cause_by_id[scored.cause], made.words
     cases = _cases_of(cause.id, made)
+    is_likely = wording.is_likely(scored.probability)
     return RankedCause(
         id=cause.id,
         title=cause.title.get(words.language),
@@ -202,10 +211,10 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         fixes=tuple(answer_fix(fix, words) for fix in _fixes(cause, cases, made)),
         checks=tuple(
             answer_check(check, made.knowledge, words)
-            for check in fitting_checks(cause, made.incident, made.provided)[:CHECKS_SHOWN]
+            for check in _open_checks(cause, made)[:CHECKS_SHOWN]
         ),
-        restart=cause.restart,
-        restart_reason=cause.restart_reason.get(words.language),
+        restart=cause.restart if is_likely else "unknown",
+        restart_reason=cause.restart_reason.get(words.language) if is_likely else "",
         cases=tuple(hit.entry_id for hit in cases[:CASES_A_CAUSE]),
     )
 
@@ -319,9 +328,9 @@ def answer_check(check: Check, knowledge: Knowledge, words: Words) -> AnswerChec
 
 def _best_check(made: _Rendering) -> AnswerCheck | None:
     """The check that tells the leading causes apart; who gets no cause gets a question at least."""
-    leading = made.verdict.ranking.causes[:WEIGHED_CAUSES]
-    checks = [check for scored in leading[:2] for check in _checks_here(scored.cause, made)]
-    best = best_check(checks, {scored.cause: scored.probability for scored in leading})
+    ranked = made.verdict.ranking.causes
+    checks = [check for scored in ranked[:LEADING] for check in _checks_here(scored.cause, made)]
+    best = best_check(checks, {scored.cause: scored.probability for scored in ranked})
     if best is None and made.verdict.status == UNKNOWN:
         best = next(iter(_checks_here(UNKNOWN, made)), None)
     return answer_check(best, made.knowledge, made.words) if best else None
@@ -329,30 +338,46 @@ def _best_check(made: _Rendering) -> AnswerCheck | None:
 
 def _checks_here(cause: str, made: _Rendering) -> list[Check]:
     known = made.knowledge.cause_by_id.get(cause)
-    fitting = fitting_checks(known, made.incident, made.provided) if known else []
+    fitting = _open_checks(known, made) if known else []
     return [check for check in fitting if not elsewhere(check.applies_to, made.incident)]
 
 
-def _next_steps(made: _Rendering) -> tuple[NextStep, ...]:
-    """What to collect: for the leading cause, then what always helps, valid for the version.
+def _open_checks(cause: Cause, made: _Rendering) -> list[Check]:
+    """The checks of a cause that nothing answers yet, with the commands of the job's launcher."""
+    fitting = fitting_checks(cause, made.incident, made.provided, made.seen)
+    return made.commands.checks(fitting)
 
-    Of several ways to the same evidence the first; nothing the input holds already.
+
+def _next_steps(made: _Rendering) -> tuple[NextStep, ...]:
+    """What to collect: what is missing in this input, then what the leading cause needs.
+
+    What always helps comes last, and only where no cause is likely. Of several ways to the same
+    evidence the first that is valid for the version; nothing the input holds already.
     """
+    missing = [item for item in made.knowledge.missing_evidence if _is_due(item, made)]
+    order = [made.leading.cause] if made.verdict.status == "diagnosed" else []
+    if LIKELY_VERDICT not in made.seen:
+        order.append(UNKNOWN)
+    known = filter(None, map(made.knowledge.cause_by_id.get, order))
+    needed = [item for cause in known for item in cause.collect if _is_due(item, made)]
+    steps: dict[str, NextStep] = {}
+    for item in [*missing[:MISSING_SHOWN], *needed]:
+        command = made.commands.get(item.gives, item.command)
+        why = wording.fill_ranks(item.why.get(made.words.language), made.incident)
+        if command and all(step.command != command for step in steps.values()):
+            steps.setdefault(item.gives or command, NextStep(command=command, why=why))
+    return tuple(steps.values())[:NEXT_SHOWN]
+
+
+def _is_due(item: Collect, made: _Rendering) -> bool:
+    """Whether evidence is wanted here, can be had on this backend and version, and is not given."""
     incident = made.incident
-    order = [UNKNOWN] if made.verdict.status != "diagnosed" else [made.leading.cause, UNKNOWN]
     named = (backend for cue, backend in BACKEND_CUES.items() if cue in made.seen)
     backend = incident.backend or next(named, COMMON_BACKEND)
-    steps: dict[str, NextStep] = {}
-    for identifier in order:
-        cause = made.knowledge.cause_by_id.get(identifier)
-        for item in cause.collect if cause else ():
-            here = not item.backends or backend in item.backends
-            due = (not item.when or shows(item.when, made.seen)) and item.gives not in made.provided
-            fits = versions_meet(item.versions, incident.versions) is not False
-            if here and due and fits:
-                step = NextStep(command=item.command, why=item.why.get(made.words.language))
-                steps.setdefault(item.gives or item.command, step)
-    return tuple(steps.values())[:NEXT_SHOWN]
+    here = not item.backends or backend in item.backends
+    wanted = not item.when or shows(item.when, made.seen)
+    fits = versions_meet(item.versions, incident.versions) is not False
+    return here and wanted and fits and item.gives not in made.provided
 
 
 def _similar_cases(made: _Rendering) -> tuple[SimilarCase, ...]:

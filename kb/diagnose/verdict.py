@@ -12,6 +12,8 @@ from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
+from kb.diagnose.evidence_provided import missing_names, node_names, remark_names, seen_names
+from kb.diagnose.launchers import LauncherReader
 from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
@@ -28,7 +30,7 @@ from kb.diagnose.statements import StatementReader, TopicStatement, distinct
 from kb.diagnose.votes import base_rates, case_votes
 from kb.knowledge.load import Knowledge
 from kb.settings_check import ContradictionFinder, SettingConflict, find_harms
-from kb.text.polarity import PolarityReader, TextPolarity
+from kb.text.polarity import PolarityReader
 from kb.types.entries import Entry, Filters, Hit
 from kb.types.incident import LogReading
 from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, ReaderName, Standing
@@ -93,6 +95,8 @@ class Verdict:
         second: what came of asking a language model; None where none was asked.
         answers: what a language model asked, and what the person answered.
         opinions: what parts of the evidence alone would say: shares of all causes, by part.
+        seen: names of all that was seen, as data/input_evidence.yaml has them: events, facts,
+            settings, what a person says of it, what started the job.
     """
 
     reading: LogReading
@@ -108,6 +112,7 @@ class Verdict:
     second: SecondOpinion | None = None
     answers: tuple[tuple[str, str], ...] = ()
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()
 
 
 class Engine:
@@ -127,7 +132,8 @@ class Engine:
         self._sufficient = {STACK_EVENT} | failures
         self._polarity = PolarityReader(knowledge.polarity)
         self._statements = StatementReader(knowledge.topics)
-        self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._statements_in)
+        self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._remarks_in)
+        self._launchers = LauncherReader(knowledge.launchers)
         self._projects = ProjectNames(knowledge.cases)
         self._rates = base_rates(knowledge.cases)
         self.contradictions = ContradictionFinder(knowledge)
@@ -145,8 +151,7 @@ class Engine:
         self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""
     ) -> tuple[Signal, ...]:
         """What is seen in a reading: log lines, facts, settings, and what a person states."""
-        remarks, statements = self._read_words(reading.words)
-        hits = self._cues.read(remarks, statements)
+        statements, hits = self._read_words(reading.words)
         return (
             *event_signals(reading.events, self._knowledge.pattern_by_id),
             *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
@@ -172,9 +177,19 @@ class Engine:
             words = f"{words[:left]}{blank}{words[right:]}"
         return words
 
-    def _statements_in(self, words: str) -> tuple[TextPolarity, tuple[TopicStatement, ...]]:
+    def _remarks_in(self, words: str) -> tuple[tuple[TopicStatement, ...], tuple[CueHit, ...]]:
         remarks = self._polarity.read(words)
-        return remarks, self._statements.read(remarks)
+        statements = self._statements.read(remarks)
+        return statements, self._cues.read(remarks, statements)
+
+    def _seen(self, reading: LogReading, signals: Sequence[Signal]) -> frozenset[str]:
+        """The names of all that was seen."""
+        statements, hits = self._read_words(reading.words)
+        seen = seen_names(reading) | {signal.name for signal in signals}
+        seen |= frozenset(missing_names(reading))
+        seen |= remark_names(hits, statements)
+        seen |= node_names(self.contradictions.job_of(reading))
+        return seen | self._launchers.read(reading, seen)
 
     def statements(self, words: str) -> tuple[TopicStatement, ...]:
         """What a person's words say of the topics, and how."""
@@ -197,7 +212,7 @@ class Engine:
 
     def _ruling_out(self, words: str) -> list[tuple[int, int]]:
         """Where sentences stand that speak of topics and of no trouble with any."""
-        told = self._read_words(words)[1]
+        told = self._read_words(words)[0]
         sentences = {item.left: item.right for item in told}
         trouble = {
             item.left
@@ -242,6 +257,7 @@ class Engine:
             conflicts=conflicts,
             torch=torch,
             opinions=opinions(ranking, votes, self._weights),
+            seen=self._seen(reading, signals),
         )
 
     def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:

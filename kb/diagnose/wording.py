@@ -23,6 +23,11 @@ def band(probability: float) -> str:
     return next(name for name, floor in BANDS if probability >= floor)
 
 
+def is_likely(probability: float) -> bool:
+    """Whether a cause is at least likely: what follows from it alone may then be said as such."""
+    return probability >= dict(BANDS)["likely"]
+
+
 def percent(probability: float) -> str:
     """A share as people read it: whole per cent, never 0 % or 100 % for what is only nearly so."""
     if 0 < probability < 0.01:
@@ -57,6 +62,18 @@ def rank_span(ranks: Iterable[int]) -> str:
         else:
             spans.append([rank, rank])
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def fill_ranks(text: str, incident: Incident) -> str:
+    """A text of data/missing_evidence.yaml with the incident's ranks for its placeholders."""
+    values = {
+        "{silent}": rank_span(incident.ranks_silent),
+        "{ranks}": rank_span(incident.ranks_reporting),
+        "{world}": str(incident.world_size or ""),
+    }
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
 
 
 def summary(

@@ -26,19 +26,21 @@ from kb.types.knowledge import (
     Advice,
     Bilingual,
     Cause,
+    Collect,
     Contradiction,
     EventType,
     FactMeaning,
     Framework,
     InputEvidence,
     JobSetting,
+    Launcher,
     Pattern,
     PolarityMark,
     Topic,
 )
-from kb.types.vocabulary import CUE_GROUPS
+from kb.types.vocabulary import CUE_GROUPS, Polarity
 
-KNOWLEDGE_FORMAT = 8  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 9  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],
@@ -53,6 +55,8 @@ FILES: dict[str, Any] = {  # what each file of data/ is read into
     "job_settings.yaml": tuple[JobSetting, ...],
     "contradictions.yaml": tuple[Contradiction, ...],
     "input_evidence.yaml": tuple[InputEvidence, ...],
+    "missing_evidence.yaml": tuple[Collect, ...],
+    "launchers.yaml": tuple[Launcher, ...],
 }
 
 T = TypeVar("T")
@@ -64,6 +68,7 @@ class Knowledge:
 
     `events` are the kinds of events that `patterns` make. `patterns` read program output, `cues` a
     person's description; both have the same shape.
+    `missing_evidence` is what to ask for first where the input lacks it.
     `labels` are the words faces show, by name.
     """
 
@@ -78,6 +83,8 @@ class Knowledge:
     cases: tuple[Entry, ...]
     labels: dict[str, Bilingual] = field(default_factory=dict)
     input_evidence: tuple[InputEvidence, ...] = ()
+    missing_evidence: tuple[Collect, ...] = ()
+    launchers: tuple[Launcher, ...] = ()
     job_settings: tuple[JobSetting, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     topics: tuple[Topic, ...] = ()
@@ -189,6 +196,8 @@ def read_knowledge(data: Path, *, digest: str = "", check: bool = True) -> Knowl
         advice=values["advice.yaml"],
         cases=tuple(load_case(path) for path in sorted((data / "cases").glob("*.md"))),
         input_evidence=values["input_evidence.yaml"],
+        missing_evidence=values["missing_evidence.yaml"],
+        launchers=values["launchers.yaml"],
         job_settings=values["job_settings.yaml"],
         contradictions=values["contradictions.yaml"],
         topics=values["topics.yaml"],
@@ -257,6 +266,7 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
     yield from _twice("events.yaml", [item.id for item in knowledge.events])
     yield from _twice("advice.yaml", [advice.id for advice in knowledge.advice])
     yield from _twice("input_evidence.yaml", evidence)
+    yield from _twice("launchers.yaml", [item.id for item in knowledge.launchers])
     yield from _twice("job_settings.yaml", [item.id for item in knowledge.job_settings])
     yield from _twice("contradictions.yaml", [item.id for item in knowledge.contradictions])
     fixes = [fix.id for cause in knowledge.causes for fix in cause.fixes]
@@ -267,6 +277,13 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
         provided = [item.gives for item in cause.checks] + [item.gives for item in cause.collect]
         where = f"causes.yaml: gives of {cause.id}"
         yield from _unknown(where, filter(None, provided), "kind of evidence", evidence)
+    provided = [item.gives for item in knowledge.missing_evidence]
+    yield from _unknown("missing_evidence.yaml: gives", provided, "kind of evidence", evidence)
+    checks = [check.id for cause in knowledge.causes for check in cause.checks]
+    for launcher in knowledge.launchers:
+        where = f"launchers.yaml: commands of {launcher.id}"
+        known = [*evidence, *checks]
+        yield from _unknown(where, launcher.commands, "kind of evidence or check", known)
     yield from _wrong_events(knowledge)
     for where, specifiers in _versions_named(knowledge):
         for text in specifiers:
@@ -277,10 +294,13 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
         "fact": [fact.id for fact in knowledge.facts],
         "pattern": [pattern.id for pattern in knowledge.patterns],
         "cue": [cue.id for cue in knowledge.cues],
+        "framework": [item.id for item in knowledge.frameworks],
+        "launcher": [item.id for item in knowledge.launchers],
+        "topic": [f"{t.id}:{polarity}" for t in knowledge.topics for polarity in Polarity],
     }
     for where, names in _observations_named(knowledge):
         for text in names:
-            kind, _, name = text.removeprefix("!").partition(":")
+            kind, _, name = text.removeprefix("!").removesuffix("!").partition(":")
             if kind in seen:
                 yield from _unknown(where, [name], f"{kind} that can be seen", seen[kind])
 
@@ -358,16 +378,24 @@ def _versions_named(knowledge: Knowledge) -> Iterator[tuple[str, Iterable[str]]]
 def _observations_named(knowledge: Knowledge) -> Iterator[tuple[str, Iterable[str]]]:
     """Where events, patterns and cues are named, and which."""
     for item in knowledge.input_evidence:
-        yield (
-            f"input_evidence.yaml: shown_by of {item.id}",
-            [name for names in item.shown_by for name in names],
-        )
+        yield f"input_evidence.yaml: shown_by of {item.id}", _flat(item.shown_by)
     for cause in knowledge.causes:
         for fix in cause.fixes:
             yield f"causes.yaml: signs of {fix.id}", fix.signs
         for step in cause.collect:
-            named = [name for names in step.when for name in names]
-            yield f"causes.yaml: when of {cause.id}", named
+            yield f"causes.yaml: when of {cause.id}", _flat(step.when)
+        for check in cause.checks:
+            yield f"causes.yaml: when of {check.id}", _flat(check.when)
+            for outcome in check.outcomes:
+                yield f"causes.yaml: shown_by of {check.id}", _flat(outcome.shown_by)
+    for step in knowledge.missing_evidence:
+        yield f"missing_evidence.yaml: when of {step.gives}", _flat(step.when)
+    for launcher in knowledge.launchers:
+        yield f"launchers.yaml: shown_by of {launcher.id}", _flat(launcher.shown_by)
+
+
+def _flat(any_of: Iterable[Iterable[str]]) -> list[str]:
+    return [name for names in any_of for name in names]
 
 
 def _twice(where: str, ids: Iterable[str]) -> Iterator[DataError]:

@@ -111,6 +111,10 @@ class ContradictionFinder:
         """Those of a paste, against what its log shows."""
         return self._conflicts(setting_lines(reading), reading.incident, reading.events)
 
+    def job_of(self, reading: LogReading) -> JobReading:
+        """The shape of the job that a paste describes."""
+        return self._reader.read(setting_lines(reading))
+
     def _conflicts(
         self,
         lines: Sequence[TextLine],

@@ -71,18 +71,24 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """What seeing `observation` in a check says: which causes it supports and which it refutes."""
+    """What seeing `observation` in a check says: which causes it supports and which it refutes.
+
+    `shown_by` are lists of names as `InputEvidence.shown_by` has them: where the input shows one
+    of them whole, somebody has seen this outcome or its opposite, and the check needs no asking.
+    """
 
     observation: Bilingual
     supports: tuple[str, ...] = ()
     refutes: tuple[str, ...] = ()
+    shown_by: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """An experiment that separates causes: the command, what it tells, and its outcomes.
 
-    `gives` is an id of data/input_evidence.yaml: what is given already needs no asking.
+    `gives` is an id of data/input_evidence.yaml: what is given already needs no asking. `when`
+    names what has to be seen for the check to make sense here; empty: always.
     """
 
     id: str
@@ -93,6 +99,7 @@ class Check:
     cost: Level = "low"
     sources: tuple[str, ...] = ()
     gives: str = ""
+    when: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +108,8 @@ class Collect:
 
     `gives` is an id of data/input_evidence.yaml: of several ways to the same evidence an answer
     shows the first that fits, and none where the input holds it. `when` names what has to be seen
-    for it, as `InputEvidence.shown_by` does; empty: always.
+    for it, as `InputEvidence.shown_by` does; empty: always. In `why`, {silent} stands for the ranks
+    that print nothing, {ranks} for those that do, {world} for how many there are.
     """
 
     command: str
@@ -121,6 +129,24 @@ class InputEvidence:
 
     id: str
     shown_by: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """What starts or serves a job's processes: one entry of data/launchers.yaml.
+
+    Attributes:
+        signs: expressions in the lines of the input by which it is seen, RE2, any case.
+        shown_by: the same by names, as `InputEvidence.shown_by` has them.
+        commands: how its users get a kind of evidence (an id of data/input_evidence.yaml) or do a
+            check (its id); empty where there is no such thing for them.
+    """
+
+    id: str
+    signs: tuple[str, ...] = ()
+    shown_by: tuple[tuple[str, ...], ...] = ()
+    commands: dict[str, str] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

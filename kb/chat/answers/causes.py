@@ -5,7 +5,7 @@ from __future__ import annotations
 from kb.chat.answers.answer import IntentAnswer
 from kb.chat.assessment import mid_sentence
 from kb.diagnose.fixes import order_fixes
-from kb.diagnose.wording import model_percent
+from kb.diagnose.wording import is_likely, model_percent
 from kb.types.incident import Incident
 from kb.types.knowledge import Fix
 
@@ -133,7 +133,10 @@ def answer_restart(answer: IntentAnswer) -> None:
         return
     cause = answer.knowledge.cause_by_id[answer.subject]
     reason = cause.restart_reason.get(answer.language)
-    label, pages = RESTART_LABELS[cause.restart], cause.sources
+    ranked = answer.ranked.get(cause.id)
+    is_unsure = ranked is not None and not is_likely(ranked.probability)
+    label = "chat.restart_unsure" if is_unsure else RESTART_LABELS[cause.restart]
+    pages = cause.sources
     answer.say_of("verdict", label, cause.id, quote=reason, pages=pages, reason=reason)
     answer.focus = cause.id
 
@@ -229,7 +232,7 @@ def answer_next(answer: IntentAnswer) -> None:
     before = len(answer.statements)  # what leads up to the steps is none of them
     command = question.command if question else ""
     if question and command:
-        _say_check(answer, question.check)
+        _say_check(answer, question.check, command)
     steps = [step for step in diagnosis.next if step.command != command]
     pages = answer.knowledge.cause_by_id[leading.id].sources
     for step in steps[: NEXT_SHOWN - len(answer.statements) + before]:
@@ -240,7 +243,7 @@ def answer_next(answer: IntentAnswer) -> None:
     answer.focus = leading.id
 
 
-def _say_check(answer: IntentAnswer, identifier: str) -> None:
+def _say_check(answer: IntentAnswer, identifier: str, command: str) -> None:
     for cause in answer.knowledge.causes:
         for check in cause.checks:
             if check.id == identifier:
@@ -251,6 +254,6 @@ def _say_check(answer: IntentAnswer, identifier: str) -> None:
                     cause.id,
                     quote=tells,
                     pages=check.sources,
-                    command=check.command,
+                    command=command,
                     tells=mid_sentence(tells),
                 )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kb.diagnose.checks import best_check, entropy, expected_gain, fitting_checks
+from kb.diagnose.checks import best_check, entropy, expected_gain, fitting_checks, is_open
 from kb.types.incident import Incident
 from kb.types.knowledge import AppliesTo, Bilingual, Check, CheckOutcome
 from kb.types.vocabulary import Level
@@ -76,8 +76,8 @@ def test_a_dear_check_has_to_gain_more() -> None:
         ([((), ()), ((), ("a",))], {"a": 0.5, "b": 0.5}, 0.073104),
         (
             [(("a",), ("b",)), (("b",), ("a",)), ((), ())],
-            {"a": 0.7, "b": 0.2, "c": 0.1},
-            0.256662,
+            {"a": 0.7, "b": 0.3},
+            0.325588,
         ),
     ],
 )
@@ -91,23 +91,63 @@ def test_expected_gain(
 @pytest.mark.parametrize(
     ("cost", "beliefs", "proposed"),
     [
-        # the gain of telling a from b falls to 0.02, 0.07 and 0.17 bits at these shares of a
-        ("low", {"a": 0.9919, "b": 0.0081}, True),
-        ("low", {"a": 0.9920, "b": 0.0080}, False),
-        ("medium", {"a": 0.9707, "b": 0.0293}, True),
-        ("medium", {"a": 0.9708, "b": 0.0292}, False),
-        ("high", {"a": 0.9225, "b": 0.0775}, True),
-        ("high", {"a": 0.9226, "b": 0.0774}, False),
+        # the gain of telling a from b falls to 0.05, 0.10 and 0.20 bits at these shares of a
+        ("low", {"a": 0.9794, "b": 0.0206}, True),
+        ("low", {"a": 0.9795, "b": 0.0205}, False),
+        ("medium", {"a": 0.9571, "b": 0.0429}, True),
+        ("medium", {"a": 0.9572, "b": 0.0428}, False),
+        ("high", {"a": 0.9062, "b": 0.0938}, True),
+        ("high", {"a": 0.9063, "b": 0.0937}, False),
     ],
 )
-def test_a_check_has_to_gain_its_cost_and_a_fiftieth_of_a_bit(
+def test_a_check_has_to_gain_its_cost_and_a_twentieth_of_a_bit(
     cost: Level, beliefs: dict[str, float], proposed: bool
 ) -> None:
-    """Below that it tells nothing worth doing; beliefs count by their shares alone."""
+    """Below that it tells nothing worth doing; shares beyond 1 count by what they are of all."""
     only = check("only", (("a",), ("b",)), (("b",), ("a",)), cost=cost)
-    for factor in (1.0, 0.1):
+    for factor in (1.0, 3.0):
         shares = {cause: factor * share for cause, share in beliefs.items()}
         assert best_check([only], shares) == (only if proposed else None)
+
+
+@pytest.mark.parametrize(
+    ("shares", "bits"),
+    [
+        # half of what is left beside the two, of which nobody knows how the check comes out
+        ({"a": 0.5, "b": 0.25}, 0.417125),
+        # the same where causes hold it that no outcome speaks of
+        ({"a": 0.5, "b": 0.25, "c": 0.15, "d": 0.1}, 0.417125),
+        # a cause behind the two leading ones counts by how the check would come out under it
+        ({"a": 0.5, "c": 0.3, "b": 0.2}, 0.260785),
+    ],
+)
+def test_what_is_left_beside_the_leading_causes_counts_half(
+    shares: dict[str, float], bits: float
+) -> None:
+    """The other causes and those nobody names are one belief of half its weight."""
+    assert expected_gain(SEPARATES, shares) == pytest.approx(bits, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_asked"),
+    [
+        (("launcher:slurm", "stage:eval"), True),
+        (("launcher:slurm",), False),
+        (("stage:eval", "cue:passes"), False),
+        (("stage:eval", "setting:A=1"), True),
+        (("stage:eval", "setting:A=1", "topic:p2p:tried_in_vain"), False),
+    ],
+    ids=["due", "not-here", "seen-to-pass", "half-seen", "seen-to-hang"],
+)
+def test_a_check_the_input_answers_is_not_asked(seen: tuple[str, ...], is_asked: bool) -> None:
+    """Where `when` is not seen it makes no sense; where an outcome is, it is done already."""
+    passes = CheckOutcome(observation=WORDS, shown_by=(("cue:passes",),))
+    hangs = CheckOutcome(observation=WORDS, shown_by=(("setting:A=1", "topic:p2p:tried_in_vain"),))
+    eval_check = replace(check("c"), outcomes=(passes, hangs), when=(("stage:eval",),))
+    assert is_open(eval_check, seen) == is_asked
+    cause = SimpleNamespace(checks=[eval_check])
+    found = fitting_checks(cause, Incident(), (), seen)  # type: ignore[arg-type]
+    assert found == ([eval_check] if is_asked else [])
 
 
 def test_a_check_without_outcomes_is_never_proposed() -> None:

@@ -75,9 +75,16 @@ def commands(diagnosis: Diagnosis) -> list[str]:
 
 
 def kinds(service: Service, found: list[str]) -> list[str]:
-    """The kinds of evidence these commands give, by data/causes.yaml."""
+    """The kinds of evidence these commands give, by the files that hold them."""
     items = [item for cause in service.knowledge.causes for item in cause.collect]
-    by_command = {item.command: item.gives for item in items}
+    by_command = {
+        command: kind
+        for launcher in service.knowledge.launchers
+        for kind, command in launcher.commands.items()
+    }
+    by_command |= {
+        item.command: item.gives for item in (*items, *service.knowledge.missing_evidence)
+    }
     return [by_command[command] for command in found]
 
 
@@ -238,6 +245,7 @@ def test_names_of_given_exist(service: Service) -> None:
     lists += [
         names for cause in service.knowledge.causes for item in cause.collect for names in item.when
     ]
+    lists += [names for item in service.knowledge.missing_evidence for names in item.when]
     names = {name.removeprefix("!") for listed in lists for name in listed}
     used = {name for name in names if name.startswith(("event:", "pattern:"))}
     assert used <= known
@@ -249,6 +257,7 @@ def test_names_of_given_exist(service: Service) -> None:
     wanted = {
         item.gives for cause in service.knowledge.causes for item in (*cause.checks, *cause.collect)
     }
+    wanted |= {item.gives for item in service.knowledge.missing_evidence}
     assert {item.id for item in service.knowledge.input_evidence} <= wanted
 
 

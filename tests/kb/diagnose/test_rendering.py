@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from kb.diagnose.evidence_model import Contribution, Ranking, ScoredCause
+from kb.diagnose.evidence_provided import seen_names
 from kb.diagnose.rendering import answer_check, answer_fix, answer_incident, render
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import Verdict
@@ -34,6 +36,7 @@ from kb.types.knowledge import (
     Collect,
     Fix,
     InputEvidence,
+    Launcher,
 )
 from kb.types.vocabulary import DiagnosisStatus, Language, Polarity
 from tests.kb.diagnose.toys import both, by_id, case, hit, signal
@@ -104,6 +107,21 @@ KNOWLEDGE = Knowledge(
     cases=(),
     labels=LABELS,
     input_evidence=(InputEvidence(id="dmesg", shown_by=(("event:kernel",),)),),
+    missing_evidence=(
+        Collect(command="end", why=both("why end"), gives="end", when=(("log:cut",),)),
+        Collect(
+            command="others",
+            why=both("{ranks} of {world}, not {silent}"),
+            gives="others",
+            when=(("log:silent",),),
+        ),
+        Collect(command="third", why=both("why third"), gives="third", when=(("log:any",),)),
+    ),
+    launchers=(
+        Launcher(id="one", commands={"stacks": "one stacks", "c2": "one c2"}),
+        Launcher(id="two", commands={"stacks": "two stacks", "dmesg": "two dmesg"}),
+        Launcher(id="none", commands={"stacks": "", "c2": ""}),
+    ),
 )
 SHARES = {"alpha": 0.5, "beta": 0.2, "gamma": 0.1, "delta": 0.04, "eps": 0.01}
 
@@ -115,6 +133,11 @@ def event(name: str) -> Event:
 
 def ranking(**contributions: list[Contribution]) -> Ranking:
     """The causes of SHARES with what contributes to them."""
+    return ranking_of(SHARES, **contributions)
+
+
+def ranking_of(shares: Mapping[str, float], **contributions: list[Contribution]) -> Ranking:
+    """Causes with these shares."""
     return Ranking(
         causes=tuple(
             ScoredCause(
@@ -123,10 +146,13 @@ def ranking(**contributions: list[Contribution]) -> Ranking:
                 logit=0.0,
                 contributions=tuple(contributions.get(name, [])),
             )
-            for name, share in SHARES.items()
+            for name, share in shares.items()
         ),
         unknown=0.149951,
     )
+
+
+UNSURE = ranking_of({**SHARES, "alpha": 0.49})
 
 
 def answer(
@@ -140,24 +166,30 @@ def answer(
     votes: dict[str, float] | None = None,
     language: Language = "en",
     top: int = 3,
+    words: str = "",
+    seen: tuple[str, ...] = (),
+    knowledge: Knowledge | None = None,
 ) -> Diagnosis:
     """The answer to a verdict with these parts."""
     pairs = hits or []
+    reading = LogReading(
+        incident=incident,
+        events=tuple(event(name) for name in events),
+        excerpt="",
+        words=words,
+        redactions=2,
+    )
     verdict = Verdict(
-        reading=LogReading(
-            incident=incident,
-            events=tuple(event(name) for name in events),
-            excerpt="",
-            redactions=2,
-        ),
+        reading=reading,
         status=status,
+        seen=seen_names(reading) | {item.name for item in signals} | set(seen),
         ranking=ranked or ranking(),
         signals=signals,
         hits=tuple(hit(entry, score, why=["word: x"]) for entry, score in pairs),
         entries=by_id([entry for entry, _ in pairs]),
         votes=votes or {},
     )
-    return render(verdict, KNOWLEDGE, language=language, top=top)
+    return render(verdict, knowledge or KNOWLEDGE, language=language, top=top)
 
 
 def lead(diagnosis: Diagnosis) -> RankedCause:
@@ -387,41 +419,98 @@ def test_a_check_made_for_elsewhere_is_not_the_best() -> None:
 @pytest.mark.parametrize(
     ("fields", "commands"),
     [
-        pytest.param({}, ["first", "dmesg", "u0", "u1", "u2"], id="of-the-cause-then-always"),
-        pytest.param({"status": "unknown"}, ["u0", "u1", "u2", "u3", "u4"], id="undecided"),
+        pytest.param({}, ["first", "dmesg"], id="of-a-likely-cause-alone"),
+        pytest.param({"ranked": UNSURE}, ["first", "dmesg", "u0"], id="then-what-always-helps"),
+        pytest.param({"status": "unknown"}, ["u0", "u1", "u2"], id="undecided"),
+        pytest.param({"events": ("kernel",)}, ["first"], id="what-is-there-already"),
+        pytest.param({"events": ("oom",)}, ["first", "dmesg", "after oom"], id="when-seen"),
         pytest.param(
-            {"events": ("kernel",)}, ["first", "u0", "u1", "u2", "u3"], id="what-is-there-already"
-        ),
-        pytest.param(
-            {"events": ("oom",)}, ["first", "dmesg", "after oom", "u0", "u1"], id="when-seen"
-        ),
-        pytest.param(
-            {"signals": (signal("cue:word"),)},
-            ["first", "dmesg", "after word", "u0", "u1"],
-            id="when-said",
+            {"signals": (signal("cue:word"),)}, ["first", "dmesg", "after word"], id="when-said"
         ),
         pytest.param(
             {"incident": Incident(backend="hccl", versions={"torch": "9.1"})},
-            ["first", "dmesg", "npu", "new torch", "u0"],
+            ["first", "dmesg", "npu"],
             id="backend-and-version",
         ),
         pytest.param(
             {"incident": Incident(), "signals": (signal("cue:cue-ascend"),)},
-            ["first", "dmesg", "npu", "new torch", "u0"],
+            ["first", "dmesg", "npu"],
             id="backend-by-a-word",
         ),
         pytest.param(
-            {"incident": Incident()},
-            ["first", "dmesg", "new torch", "u0", "u1"],
-            id="nccl-where-nobody-says",
+            {"incident": Incident()}, ["first", "dmesg", "new torch"], id="nccl-where-nobody-says"
         ),
+        pytest.param({"seen": ("log:cut",)}, ["end", "first", "dmesg"], id="missing-here-first"),
+        pytest.param(
+            {"seen": ("log:cut", "log:silent", "log:any")},
+            ["end", "others", "first"],
+            id="two-of-what-is-missing",
+        ),
+        pytest.param({"seen": ("launcher:one",)}, ["one stacks", "dmesg"], id="of-the-launcher"),
+        pytest.param(
+            {"seen": ("launcher:one", "launcher:two")},
+            ["one stacks", "two dmesg"],
+            id="the-first-launcher-decides",
+        ),
+        pytest.param({"seen": ("launcher:none",)}, ["dmesg"], id="nothing-of-the-kind-for-it"),
     ],
 )
 def test_what_to_collect(fields: dict[str, object], commands: list[str]) -> None:
-    """Five steps at most, of several ways to the same evidence the first."""
+    """Three steps at most, of several ways to the same evidence the first."""
     shown = answer(**fields)  # type: ignore[arg-type]
     assert [step.command for step in shown.next] == commands
-    assert {step.why for step in shown.next[:1]} <= {"why first.", "u."}
+    assert {step.why for step in shown.next[:1]} <= {"why first.", "u.", "why end.", "why dmesg."}
+
+
+def test_what_is_missing_names_the_ranks() -> None:
+    """Who prints nothing, who prints and how many there are stand in the reason."""
+    incident = Incident(
+        backend="nccl", world_size=8, ranks_reporting=(0, 1, 2, 4), ranks_silent=(3, 5, 6, 7)
+    )
+    first = answer(incident=incident, seen=("log:silent",)).next[0]
+    assert (first.command, first.why) == ("others", "0-2, 4 of 8, not 3, 5-7.")
+
+
+@pytest.mark.parametrize(
+    ("words", "script"),
+    [
+        ("torchrun --nproc-per-node 8 tools/pretrain_gpt.py --seq 4096", "tools/pretrain_gpt.py"),
+        ("python3.11 -u main.py", "main.py"),
+        ("python a.py\npython b.py", "train.py"),
+        ("python $(rm -rf x).py", "train.py"),
+        ("看 a.py", "train.py"),
+    ],
+    ids=["torchrun", "python", "two-programs", "no-path", "no-launch"],
+)
+def test_commands_name_the_program_that_was_launched(words: str, script: str) -> None:
+    """Where the input launches one program, commands look for that one."""
+    looks = Collect(command="pgrep -f train.py", why=both("look"))
+    knowledge = replace(KNOWLEDGE, causes=(replace(ALPHA, collect=(looks,)), *KNOWLEDGE.causes[1:]))
+    shown = answer(words=words, knowledge=knowledge)
+    assert [step.command for step in shown.next] == [f"pgrep -f {script}"]
+
+
+def test_checks_are_done_with_the_job_s_launcher() -> None:
+    """Its own command where it has one; a check it has nothing for is none of the checks."""
+    best = answer(seen=("launcher:one",)).best_check
+    assert best is not None
+    assert best.command == "one c2"
+    assert answer(seen=("launcher:none",)).best_check is None
+    shown = lead(answer(seen=("launcher:none",)))
+    assert "c2" not in [item.command for item in shown.checks]
+
+
+@pytest.mark.parametrize(
+    ("share", "restart", "reason"),
+    [(0.5, "helps", "restart alpha."), (0.499, "unknown", "")],
+    ids=["likely", "possible"],
+)
+def test_a_restart_is_judged_by_a_likely_cause_alone(
+    share: float, restart: str, reason: str
+) -> None:
+    """Below that nobody knows whether it helps, whatever is true of the cause."""
+    first = lead(answer(ranked=ranking_of({**SHARES, "alpha": share})))
+    assert (first.restart, first.restart_reason) == (restart, reason)
 
 
 HUNG = Incident(
