@@ -347,3 +347,25 @@ def test_the_same_talk_gives_the_same_words(talk: Talker) -> None:
     one, other = talk(*script), talk(*script)
     assert [r.statements for r in one] == [r.statements for r in other]
     assert [r.suggestions for r in one] == [r.suggestions for r in other]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("will a restart help?", "too unsure to say whether a restart helps"),
+        ("重启有用吗？", "还不能据此说重启有没有用"),
+    ],
+    ids=["en", "zh"],
+)
+def test_of_a_cause_that_is_not_likely_no_restart_is_judged(
+    talk: Talker, question: str, said: str
+) -> None:
+    """Below one half it is told how unsure the cause is; of a likely cause the advice is told."""
+    first, unsure = talk(TIMEOUT_LOG, question)
+    assert first.diagnosis is not None
+    assert first.diagnosis.causes[0].probability < 0.5
+    assert said in unsure.statements[0].text
+    first, likely = talk(OOM_LOG, question)
+    assert first.diagnosis is not None
+    assert first.diagnosis.causes[0].probability >= 0.5
+    assert said not in likely.statements[0].text
