@@ -19,6 +19,9 @@ from kb.types.entries import Chunk, Entry, Filters
 BATCH = 500  # rows or parameters at once: old SQLite builds allow 999 parameters
 NEAREST = 3  # ids named when one is not found
 NEAREST_POOL = 200  # ids compared for that, so a large store answers at once
+# Fields of entries that the first homes do not have: where empty they are no part of the content,
+# or every entry of an old home would count as changed.
+_LATER_FIELDS = ("culprits", "labels", "resolved_on", "resolved_by", "merged")
 _ENTRY = msgspec.json.Decoder(Entry)
 
 
@@ -50,14 +53,29 @@ def set_seq(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
 
 
+EDITED = "incident:"
+"""Begins the source key of an incident that people wrote in: its log no longer replaces it."""
+_MERGED = "merged:"  # begins the keys of `meta` that lead from a merged incident to the other
+
+
+def merged_into(connection: sqlite3.Connection, entry_id: str) -> str:
+    """The id of the incident that `entry_id` was merged into; empty where it was not."""
+    row = connection.execute(
+        "SELECT value FROM meta WHERE key = ?", (f"{_MERGED}{entry_id}",)
+    ).fetchone()
+    return row[0] if row else ""
+
+
 def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
     """Write one entry; returns ``added``, ``updated`` or ``unchanged``.
+
+    An incident that people wrote in, or merged into another, is not written anew from its log.
 
     Raises:
         InputError: a text of it cannot be written as UTF-8.
     """
     try:
-        content = hashlib.sha256(msgspec.json.encode(replace(entry, source_key=""))).digest()
+        content = _content_digest(entry)
         entry.source_key.encode()
     except UnicodeEncodeError as error:
         raise InputError(
@@ -72,11 +90,24 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
         "SELECT id FROM entries WHERE source_key = ? AND id <> ?", (entry.source_key, entry.id)
     ).fetchone()
     replaced = remove(connection, former[0], seq) if former else 0
-    if same_id is not None and same_id[0] == content:
+    if same_id is None:
+        known = bool(merged_into(connection, entry.id))
+    else:
+        edited = same_id[1].startswith(EDITED) and not entry.source_key.startswith(EDITED)
+        known = edited or same_id[0] == content
+    if known:
         return "updated" if replaced else "unchanged"
     replaced += remove(connection, entry.id, seq)
     _insert(connection, entry, content, seq)
     return "updated" if replaced else "added"
+
+
+def _content_digest(entry: Entry) -> bytes:
+    values = msgspec.to_builtins(replace(entry, source_key=""))
+    for name in _LATER_FIELDS:
+        if not values[name]:
+            del values[name]
+    return hashlib.sha256(msgspec.json.encode(values)).digest()
 
 
 def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: int) -> None:
@@ -87,6 +118,10 @@ def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: i
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (entry.id, entry.source_key, entry.digest, day_number(entry.date), seq, content, body),
     ).lastrowid
+    connection.executemany(
+        "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+        [(f"{_MERGED}{merged}", entry.id) for merged in entry.merged],
+    )
     connection.executemany(
         "INSERT INTO tags (facet, value, entry, label) VALUES (?, ?, ?, ?)",
         [(facet, fold(value), ordinal, value) for facet, value in entry_values(entry)],
@@ -110,6 +145,10 @@ def remove(connection: sqlite3.Connection, entry_id: str, seq: int) -> int:
     )
     connection.execute("INSERT INTO removed_entries VALUES (?, ?, ?)", (row[0], entry_id, seq))
     connection.execute("DELETE FROM entries WHERE ordinal = ?", (row[0],))
+    connection.execute(
+        "DELETE FROM meta WHERE value = ? AND substr(key, 1, ?) = ?",
+        (entry_id, len(_MERGED), _MERGED),
+    )
     return 1
 
 
