@@ -77,9 +77,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPlace:
-    """A rank that stood out in an incident, and where it ran; empty where that is not known."""
+    """A rank that stood out in an incident, and where it ran; empty where that is not known.
 
-    rank: int
+    `rank` is None where a host or a GPU failed and nothing says which rank ran there. `gpu` is its
+    number on the host, its PCI bus id, or both (`kb.text.gpu_names`).
+    """
+
+    rank: int | None
     host: str = ""
     gpu: str = ""
 
