@@ -120,12 +120,14 @@ class ImportTools:
         reader: reads logs and the output quoted in write-ups.
         refused: the list a reader adds parts of a file to that it cannot take.
         notes: the list it adds to what was done to a file that did go in.
+        leading_cause: the cause a diagnosis of a log names first; empty where it names none.
     """
 
     words: WordLists
     reader: OutputReader
     refused: list[Refusal]
     notes: list[Refusal]
+    leading_cause: Callable[[LogReading], str] = lambda _reading: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from kb.diagnose.rendering import render
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SOUGHT, Engine, Verdict, search_filters
 from kb.files.paths import files_under
+from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.logs.reader import LogReader
@@ -90,6 +91,7 @@ class Service:
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
+        self._incidents: tuple[int, tuple[IncidentRecord, ...]] | None = None
 
     # --- diagnosis -------------------------------------------------------------------------
 
@@ -205,6 +207,11 @@ class Service:
             return NOTHING_FOUND
         return self.searcher.search(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
 
+    def leading_cause(self, reading: LogReading) -> str:
+        """The cause that a diagnosis of a reading names first; empty where it names none."""
+        verdict = self.judge(reading)
+        return verdict.ranking.causes[0].cause if verdict.status == "diagnosed" else ""
+
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
     ) -> tuple[SettingWarning, ...]:
@@ -246,6 +253,14 @@ class Service:
         """Entries in the order of their ids."""
         ids = sorted(self.store.ids(filters))[offset : offset + limit]
         return tuple(self.store.get(entry_id) for entry_id in ids)
+
+    def incidents(self) -> tuple[IncidentRecord, ...]:
+        """The team's incidents, the latest first; read anew when the store has changed."""
+        seq = self.store.last_seq()
+        if self._incidents is None or self._incidents[0] != seq:
+            entries = self.store.iter_entries(Filters(kinds=("incident",)))
+            self._incidents = (seq, records_of(entries))
+        return self._incidents[1]
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
         """Put entries in the store in one transaction and make them searchable."""

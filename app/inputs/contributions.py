@@ -76,7 +76,12 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
 def _ingestor(service: Service) -> Ingestor:
     from ingest.pipeline import Ingestor
 
-    return Ingestor(_UploadSink(service), service.reader, data=service.settings.data)
+    return Ingestor(
+        _UploadSink(service),
+        service.reader,
+        data=service.settings.data,
+        leading_cause=service.leading_cause,
+    )
 
 
 def preload(service: Service) -> None:
@@ -145,13 +150,19 @@ def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
     return with_chunks(
         replace(
             entry,
-            causes=(claim, *(other for other in entry.causes if other.id != claim.id)),
+            causes=(claim, *(each for each in entry.causes if _stays(each, claim, entry))),
             fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
             sections=(*(each for each in entry.sections if each.role != "fixes"), section),
             status="confirmed",
             resolved=True,
         )
     )
+
+
+def _stays(cause: CauseClaim, outcome: CauseClaim, entry: Entry) -> bool:
+    """Whether a cause stands beside the outcome: what an incident's log only suggested does not."""
+    suggested = entry.kind == "incident" and cause.status == "unverified"
+    return cause.id != outcome.id and not suggested
 
 
 def delete(service: Service, entry_id: str) -> None:

@@ -98,7 +98,8 @@ class Entry:
 
     Of an incident: `culprits` are the ranks that stood out, `labels` the team's own tags,
     `resolved_on` (ISO 8601, UTC) and `resolved_by` say when and by whom its outcome was written
-    down, `merged` are the ids of incidents that were merged into it.
+    down, `merged` are the ids of incidents that were merged into it, `added_on` (likewise) is when
+    the store took it in; the store sets it.
     """
 
     id: str
@@ -126,6 +127,7 @@ class Entry:
     resolved_on: str = ""
     resolved_by: str = ""
     merged: tuple[str, ...] = ()
+    added_on: str = ""
 
 
 # --- search ------------------------------------------------------------------------------------
