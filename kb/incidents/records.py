@@ -68,7 +68,7 @@ class IncidentFilters:
     cause: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
     gpu: tuple[str, ...] = ()
-    rank: tuple[int, ...] = ()
+    rank: tuple[str, ...] = ()
     project: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
     resolved: bool | None = None
@@ -197,23 +197,41 @@ def selected(
         InputError: no incident has the value a filter asks for, or a date cannot be read.
     """
     days = day_range(Filters(since=filters.since, until=filters.until))
-    requested = {name: tuple(map(str, getattr(filters, name))) for name in VALUES}
-    for name, values in requested.items():
-        known = sorted({value for record in records for value in VALUES[name](record)})
-        for value in values:
-            if not any(_matches(name, value, other) for other in known):
-                raise _unknown_value(name, value, known)
+    requested = {
+        name: set(known_values(records, name, getattr(filters, name)))
+        for name in VALUES
+        if getattr(filters, name)
+    }
     return tuple(
         record
         for record in records
         if (filters.resolved is None or record.resolved is filters.resolved)
         and (days is None or days[0] <= day_number(record.date) <= days[1])
-        and all(
-            not values
-            or any(_matches(name, v, own) for v in values for own in VALUES[name](record))
-            for name, values in requested.items()
-        )
+        and all(not values.isdisjoint(VALUES[name](record)) for name, values in requested.items())
     )
+
+
+def offered_values(records: Sequence[IncidentRecord], name: str) -> tuple[str, ...]:
+    """The values that a filter can ask for, sorted, numbers by their size."""
+    values = {value for record in records for value in VALUES[name](record)}
+    return tuple(
+        sorted(values, key=lambda value: (not value.isdigit(), len(value) * value.isdigit(), value))
+    )
+
+
+def known_values(
+    records: Sequence[IncidentRecord], name: str, wanted: Sequence[str]
+) -> tuple[str, ...]:
+    """The values of incidents that are meant by those of a filter.
+
+    Raises:
+        InputError: no incident has one of them.
+    """
+    known = offered_values(records, name)
+    for value in wanted:
+        if not any(_matches(name, value, other) for other in known):
+            raise _unknown_value(name, value, known)
+    return tuple(own for own in known if any(_matches(name, value, own) for value in wanted))
 
 
 def _matches(name: str, wanted: str, own: str) -> bool:

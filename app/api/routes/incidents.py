@@ -34,7 +34,7 @@ def _filters(
         cause=tuple(cause),
         host=tuple(host),
         gpu=tuple(gpu),
-        rank=tuple(rank),
+        rank=tuple(map(str, rank)),
         project=tuple(project),
         label=tuple(label),
         resolved=resolved,

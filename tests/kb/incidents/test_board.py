@@ -189,14 +189,14 @@ MANY = records_of(
         (IncidentFilters(host=("GPU-07.other",)), [1]),
         (IncidentFilters(gpu=("3",)), [2, 1]),
         (IncidentFilters(gpu=("1b:00",)), [1]),
-        (IncidentFilters(rank=(0,)), [2]),
+        (IncidentFilters(rank=("0",)), [2]),
         (IncidentFilters(project=("A/B",)), [2]),
         (IncidentFilters(label=("night",)), [1]),
         (IncidentFilters(resolved=True), [3]),
         (IncidentFilters(resolved=False, host=("gpu-08",)), [2]),
         (IncidentFilters(since="2026-11-20"), [3, 2]),
         (IncidentFilters(until="2026-11"), [2, 1]),
-        (IncidentFilters(host=("gpu-07",), rank=(0,)), []),
+        (IncidentFilters(host=("gpu-07",), rank=("0",)), []),
     ],
 )
 def test_filters(filters: IncidentFilters, ids: list[int]) -> None:
@@ -209,7 +209,7 @@ def test_filters(filters: IncidentFilters, ids: list[int]) -> None:
     [
         (IncidentFilters(host=("gpu-09",)), "gpu-07, gpu-08"),
         (IncidentFilters(cause=("ooms",)), "oom, unknown"),
-        (IncidentFilters(rank=(7,)), "0, 3"),
+        (IncidentFilters(rank=("7",)), "0, 3"),
         (IncidentFilters(label=("nigth",)), "Night"),
     ],
 )
