@@ -37,6 +37,7 @@ COLOURS = ("#3d86d6", "#d08a1e", "#3a9d6e", "#d64545", "#8b6fd0", "#c2609c", "#8
 CAUSES = len(COLOURS) - 1
 CHART_PX = 360
 CHARTED = 2  # weeks or values from which on a chart tells more than a number
+COMMA = Markup(", ")
 DAYS_FROM_H = 48  # hours from which on a mean is told in days
 HOURS_A_DAY = 24
 # Names of the filters with their labels; the same stand in the address and in the API.
@@ -289,7 +290,7 @@ def _offender_card(offender: Offender, words: Words) -> Markup:
         if offender.open
         else markup.NOTHING,
         markup.safe(words("page.last_seen", date=offender.last_date)),
-        markup.join((_cause(cause, words) for cause in offender.causes), markup.safe(", ")),
+        markup.join((_cause(cause, words) for cause in offender.causes), COMMA),
     ]
     return html(
         '<article class="tk-card"><h3 class="tk-h3">{times} {where}</h3>{meta}{links}</article>',
