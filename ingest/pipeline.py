@@ -30,6 +30,7 @@ from ingest.wordlists import WordLists, word_lists
 from kb.errors import KBError
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
+from kb.types.knowledge import Bilingual
 
 GROUP = 64  # entries a transaction: enough to make its cost small, little to lose
 MAX_GROUP = 1024  # entries of one file kept together; a longer file is committed in parts
@@ -63,6 +64,7 @@ class Ingestor:
             the files of one run are compared.
         leading_cause: the cause a diagnosis of a log names first, or an empty string; None: logs
             have no cause until somebody writes it down.
+        headline: what happened in a log, the title of its entry; None: the title names the file.
     """
 
     def __init__(
@@ -73,11 +75,13 @@ class Ingestor:
         data: Path,
         stored: Callable[[], Iterable[Entry]] | None = None,
         leading_cause: Callable[[LogReading], str] | None = None,
+        headline: Callable[[LogReading], Bilingual] | None = None,
     ) -> None:
         self._sink = sink
         self._stored = stored
         self._reader = reader
         self._leading_cause = leading_cause or (lambda _reading: "")
+        self._headline = headline
         self._words: WordLists = word_lists(data)
 
     def ingest_paths(
@@ -98,6 +102,7 @@ class Ingestor:
             refused=[],
             notes=[],
             leading_cause=self._leading_cause,
+            headline=self._headline,
         )
         run = _Run(tools)
         sources = find_sources(paths, refused=tools.refused, notes=tools.notes)

@@ -11,6 +11,7 @@ from ingest.wordlists import WordLists
 from kb.errors import KBError
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
+from kb.types.knowledge import Bilingual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,7 @@ class ImportTools:
         refused: the list a reader adds parts of a file to that it cannot take.
         notes: the list it adds to what was done to a file that did go in.
         leading_cause: the cause a diagnosis of a log names first; empty where it names none.
+        headline: what happened in a log, its entry's title; None: the title names the file.
     """
 
     words: WordLists
@@ -128,6 +130,7 @@ class ImportTools:
     refused: list[Refusal]
     notes: list[Refusal]
     leading_cause: Callable[[LogReading], str] = lambda _reading: ""
+    headline: Callable[[LogReading], Bilingual] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

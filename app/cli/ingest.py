@@ -72,6 +72,7 @@ def command(
             data=data,
             stored=stored,
             leading_cause=service.leading_cause,
+            headline=service.headline,
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)

@@ -29,14 +29,28 @@ _ERROR_KINDS = frozenset({"timeout", "root"})
 def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     digest = file_digest(path)
     reading = tools.reader.read_paths([path])
-    cause = tools.leading_cause(reading)
-    yield incident_entry(reading, path, tools.words, digest=digest, cause=cause)
+    yield incident_entry(
+        reading,
+        path,
+        tools.words,
+        digest=digest,
+        title=tools.headline(reading) if tools.headline else None,
+        cause=tools.leading_cause(reading),
+    )
 
 
 def incident_entry(
-    reading: LogReading, path: Path, words: WordLists, *, digest: str, cause: str = ""
+    reading: LogReading,
+    path: Path,
+    words: WordLists,
+    *,
+    digest: str,
+    title: Bilingual | None = None,
+    cause: str = "",
 ) -> Entry:
-    """The entry of a log; its title names the file, `cause` is what a diagnosis suggests.
+    """The entry of a log; without a `title` it is named by its file.
+
+    `cause` is what a diagnosis of it suggests.
 
     Raises:
         InputError: the log tells of no timeout and no error.
@@ -48,7 +62,7 @@ def incident_entry(
             reason="no_trouble",
         )
     name, phrases = path.name, words.phrases
-    title = _title(reading, name, phrases)
+    title = title or _title(reading, name, phrases)
     text = f"{reading.words}\n{reading.excerpt}"
     sections = tuple(
         section_of("symptoms", heading, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kb.logs.event_log import EventLog
@@ -110,9 +110,19 @@ def culprit_places(reading: LogReading) -> tuple[RankPlace, ...]:
     known = [RankPlace(rank=s.rank, host=s.host, gpu=s.gpu) for s in states.values()]
     for event in reading.events:
         place = _failed_place(event, known) if event.kind == "root" and event.rank is None else None
-        if place is not None and not any(_covers(other, place) for other in places):
+        if place is not None:
             places.append(place)
-    return tuple(dict.fromkeys(places))[:MAX_CULPRITS]
+    return distinct_places(places)[:MAX_CULPRITS]
+
+
+def distinct_places(places: Iterable[RankPlace]) -> tuple[RankPlace, ...]:
+    """The places in their order, each once, without those of which another says more."""
+    unique = dict.fromkeys(places)
+    return tuple(
+        place
+        for place in unique
+        if not any(other != place and _covers(other, place) for other in unique)
+    )
 
 
 def _failed_place(event: Event, known: Sequence[RankPlace]) -> RankPlace | None:

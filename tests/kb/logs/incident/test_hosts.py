@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from kb.logs.event_log import EventVocabulary
-from kb.logs.incident.hosts import culprit_places
+from kb.logs.incident.hosts import culprit_places, distinct_places
 from kb.logs.reader import LogReader
 from kb.types.entries import RankPlace
 from kb.types.incident import LogReading
@@ -202,3 +202,13 @@ def test_a_gpu_and_a_node_of_no_known_rank() -> None:
     assert culprit_places(read(XID)) == (RankPlace(rank=None, host="gpu-07", gpu="3d:00"),)
     lost = read("slurmctld: error: Node gpu-09 is not responding", WATCHDOG.format(rank=0))
     assert RankPlace(rank=None, host="gpu-09", gpu="") in culprit_places(lost)
+
+
+def test_a_place_of_which_another_says_more_goes() -> None:
+    """Of one rank and of one GPU the fuller place stays; other ranks are other places."""
+    whole, bare = RankPlace(rank=3, host="gpu-07", gpu="3 (1b:00)"), RankPlace(rank=3)
+    of_driver = RankPlace(rank=None, host="gpu-07", gpu="1b:00")
+    other_gpu = RankPlace(rank=None, host="gpu-07", gpu="3d:00")
+    other = RankPlace(rank=4, host="gpu-07")
+    places = distinct_places([bare, whole, of_driver, other_gpu, other, whole])
+    assert places == (whole, other_gpu, other)
