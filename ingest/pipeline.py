@@ -62,6 +62,8 @@ class Ingestor:
         data: the `data/` folder, for the word lists.
         stored: gives what is in the knowledge base, to name near-duplicates of it; None: only
             the files of one run are compared.
+        leading_cause: the cause a diagnosis of a log names first, or an empty string; None: logs
+            have no cause until somebody writes it down.
         headline: what happened in a log, the title of its entry; None: the title names the file.
     """
 
@@ -72,11 +74,13 @@ class Ingestor:
         *,
         data: Path,
         stored: Callable[[], Iterable[Entry]] | None = None,
+        leading_cause: Callable[[LogReading], str] | None = None,
         headline: Callable[[LogReading], Bilingual] | None = None,
     ) -> None:
         self._sink = sink
         self._stored = stored
         self._reader = reader
+        self._leading_cause = leading_cause or (lambda _reading: "")
         self._headline = headline
         self._words: WordLists = word_lists(data)
 
@@ -97,6 +101,7 @@ class Ingestor:
             reader=self._reader,
             refused=[],
             notes=[],
+            leading_cause=self._leading_cause,
             headline=self._headline,
         )
         run = _Run(tools)

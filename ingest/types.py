@@ -121,6 +121,7 @@ class ImportTools:
         reader: reads logs and the output quoted in write-ups.
         refused: the list a reader adds parts of a file to that it cannot take.
         notes: the list it adds to what was done to a file that did go in.
+        leading_cause: the cause a diagnosis of a log names first; empty where it names none.
         headline: what happened in a log, its entry's title; None: the title names the file.
     """
 
@@ -128,6 +129,7 @@ class ImportTools:
     reader: OutputReader
     refused: list[Refusal]
     notes: list[Refusal]
+    leading_cause: Callable[[LogReading], str] = lambda _reading: ""
     headline: Callable[[LogReading], Bilingual] | None = None
 
 

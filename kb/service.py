@@ -24,6 +24,7 @@ from kb.diagnose.verdict import (
     team_filters,
 )
 from kb.files.paths import files_under
+from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.logs.reader import LogReader
@@ -103,6 +104,7 @@ class Service:
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
+        self._incidents: tuple[int, tuple[IncidentRecord, ...]] | None = None
         self._read_marks = lru_cache(READ_SIGNATURES)(self._marks_of_lines)
 
     # --- diagnosis -------------------------------------------------------------------------
@@ -252,6 +254,11 @@ class Service:
             return NO_MARKS
         return error_marks(self.reader.read_text("\n".join(lines)), self.knowledge.event_by_id)
 
+    def leading_cause(self, reading: LogReading) -> str:
+        """The cause that a diagnosis of a reading names first; empty where it names none."""
+        verdict = self.judge(reading)
+        return verdict.ranking.causes[0].cause if verdict.status == "diagnosed" else ""
+
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
     ) -> tuple[SettingWarning, ...]:
@@ -293,6 +300,14 @@ class Service:
         """Entries in the order of their ids."""
         ids = sorted(self.store.ids(filters))[offset : offset + limit]
         return tuple(self.store.get(entry_id) for entry_id in ids)
+
+    def incidents(self) -> tuple[IncidentRecord, ...]:
+        """The team's incidents, the latest first; read anew when the store has changed."""
+        seq = self.store.last_seq()
+        if self._incidents is None or self._incidents[0] != seq:
+            entries = self.store.iter_entries(Filters(kinds=("incident",)))
+            self._incidents = (seq, records_of(entries))
+        return self._incidents[1]
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
         """Put entries in the store in one transaction and make them searchable."""

@@ -18,7 +18,7 @@ VALUES = {"types", "errors", "settings"}
 TEXT = VALUES | {"files", "text", "knowledge"}
 SEARCH = TEXT | {"embed", "store", "index", "search"}
 ANSWER = TEXT | {"diagnose", "settings_check"}
-SERVICE = SEARCH | ANSWER | {"evidence", "logs", "second_reader"}
+SERVICE = SEARCH | ANSWER | {"evidence", "incidents", "logs", "second_reader"}
 OFFLINE = {"train", "evaluation"}  # command lines that fit and measure; the product does without
 INSIDE = {
     "types": set(),
@@ -33,6 +33,7 @@ INSIDE = {
     "embed": TEXT,
     "store": TEXT,
     "index": TEXT | {"store", "embed"},
+    "incidents": TEXT,
     "search": SEARCH,
     "diagnose": TEXT | {"settings_check"},
     "settings_check": TEXT,

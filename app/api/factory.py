@@ -19,7 +19,7 @@ from app.api.context import MODEL_WAITS, STREAMS, ApiContext, known_parameters
 from app.api.middleware import Observe
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
-from app.api.routes import diagnose, entries, health, lookup, saved
+from app.api.routes import diagnose, entries, health, incidents, lookup, saved
 from app.api.schemas import (
     BatchRequest,
     ChatRequest,
@@ -34,7 +34,7 @@ from app.api.schemas import (
     SearchRequest,
 )
 from app.server.address import is_loopback
-from app.server.observability import ModelUsage, new_metrics
+from app.server.observability import IncidentCounts, ModelUsage, new_metrics
 from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
@@ -86,6 +86,7 @@ def create_app(
 
     metrics = new_metrics()
     metrics.registry.register(ModelUsage(service))
+    metrics.registry.register(IncidentCounts(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
         version=_version(),
@@ -114,7 +115,8 @@ def create_app(
         from app.slack.run import MountedBot
 
         app.state.slack = MountedBot(app)
-    for router in (diagnose.router, saved.router, lookup.router, chat_routes.router):
+    reading = (diagnose, saved, lookup, incidents, chat_routes)
+    for router in (module.router for module in reading):
         app.include_router(router, dependencies=[read_access, known_parameters])
     app.include_router(entries.router)  # each route asks for its role first
     app.include_router(health.router)

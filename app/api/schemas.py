@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from app.inputs.feedback import StoredFeedback
 from kb.chat.types import Turn
+from kb.incidents.records import IncidentRecord
 from kb.types.answer import Diagnosis
 from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Source, Tags
 from kb.types.knowledge import Bilingual, Fix
@@ -154,6 +155,16 @@ class EntryPage:
     """A page of entries; `next_offset` is None on the last one."""
 
     items: tuple[EntrySummary, ...]
+    offset: int
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentPage:
+    """A page of incidents, of `total`; `next_offset` is None on the last one."""
+
+    items: tuple[IncidentRecord, ...]
+    total: int
     offset: int
     next_offset: int | None
 

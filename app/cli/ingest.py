@@ -67,7 +67,12 @@ def command(
 
         data, stored = service.settings.data, service.store.iter_entries
         ingestor = Ingestor(
-            service, service.reader, data=data, stored=stored, headline=service.headline
+            service,
+            service.reader,
+            data=data,
+            stored=stored,
+            leading_cause=service.leading_cause,
+            headline=service.headline,
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)

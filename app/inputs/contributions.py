@@ -16,6 +16,7 @@ from app.inputs.feedback import Feedback, StoredFeedback, add_feedback, read_fee
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
+from kb.logs.incident.hosts import distinct_places
 from kb.store import EDITED
 from kb.text.language import detect_language
 from kb.text.redact import redact
@@ -93,6 +94,7 @@ def _ingestor(service: Service) -> Ingestor:
         _UploadSink(service),
         service.reader,
         data=service.settings.data,
+        leading_cause=service.leading_cause,
         headline=service.headline,
     )
 
@@ -225,7 +227,7 @@ def _together(target: Entry, merged: Sequence[Entry]) -> Entry:
             signature=tuple(signature),
             sections=(*own, *more, *outcome),
             labels=tuple(dict.fromkeys(label for entry in every for label in entry.labels)),
-            culprits=tuple(dict.fromkeys(place for entry in every for place in entry.culprits)),
+            culprits=distinct_places(place for entry in every for place in entry.culprits),
             merged=tuple(
                 dict.fromkeys((*target.merged, *(i for e in merged for i in (e.id, *e.merged))))
             ),
@@ -313,7 +315,7 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
     return with_chunks(
         replace(
             entry,
-            causes=(claim, *(other for other in entry.causes if other.id != claim.id)),
+            causes=(claim, *(each for each in entry.causes if _stays(each, claim, entry))),
             fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
             sections=(*(each for each in entry.sections if each.role != "fixes"), section),
             status="confirmed",
@@ -323,6 +325,12 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
             source_key=_own_key(entry),
         )
     )
+
+
+def _stays(cause: CauseClaim, outcome: CauseClaim, entry: Entry) -> bool:
+    """Whether a cause stands beside the outcome: what an incident's log only suggested does not."""
+    suggested = entry.kind == "incident" and cause.status == "unverified"
+    return cause.id != outcome.id and not suggested
 
 
 def delete(service: Service, entry_id: str) -> None:

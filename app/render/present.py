@@ -325,7 +325,10 @@ def rank_table(ranks: Iterable[RankState], words: Words) -> list[tuple[str, ...]
 
     Empty where nothing is known of any rank.
     """
-    names = ("rank", "state", "enqueued", "completed", "seq", "op", "step", "exit", "host", "line")
+    names = (
+        *("rank", "state", "enqueued", "completed", "seq", "op", "step", "exit", "host", "gpu"),
+        "line",
+    )
     body = [
         (
             state.rank,
@@ -337,6 +340,7 @@ def rank_table(ranks: Iterable[RankState], words: Words) -> list[tuple[str, ...]
             state.last_step,
             state.signal or state.exit_code,
             state.host,
+            state.gpu,
             f"{state.file}:{state.line}" if state.file and state.line else state.line or None,
         )
         for state in ranks

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from kb.errors import KBError
 from kb.text.redact import redact
 
 if TYPE_CHECKING:
@@ -155,3 +157,27 @@ class ModelUsage(Collector):
         tokens.add_metric(("in",), usage.tokens_in)
         tokens.add_metric(("out",), usage.tokens_out)
         yield from (questions, tokens)
+
+
+class IncidentCounts(Collector):
+    """How many incidents the team has, by cause; read anew only where the store has changed."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauge as it is now; none where the store cannot be read."""
+        try:
+            records = self._service.incidents()
+        except KBError:
+            structlog.get_logger("app.server").exception("incidents not counted")
+            return
+        gauge = GaugeMetricFamily(
+            "timeout_kb_incidents",
+            "Incidents in the knowledge base by cause, open and resolved.",
+            labels=("cause", "resolved"),
+        )
+        counts = Tally((record.cause, str(record.resolved).lower()) for record in records)
+        for labels, count in sorted(counts.items()):
+            gauge.add_metric(labels, count)
+        yield gauge

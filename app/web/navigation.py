@@ -14,6 +14,7 @@ from kb.knowledge.labels import Words
 PAGES = {
     "": ("app.web.views.diagnose", "page.diagnose"),
     "chat": ("app.web.views.chat", "page.chat"),
+    "board": ("app.web.views.board", "page.board"),
     "search": ("app.web.views.search", "page.search"),
     "cases": ("app.web.views.cases", "page.cases"),
     "causes": ("app.web.views.causes", "page.causes"),

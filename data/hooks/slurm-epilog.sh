@@ -6,6 +6,7 @@
 # /etc/slurm/timeout-kb.env, readable by root alone:
 #     TKB_URL=http://kb.example.org:8000
 #     TKB_KEY=tkb_...                    # timeout-kb keys add slurm --role read
+#     TKB_INCIDENTS=1                    # the incident board gets the log, too; role write
 #
 # It runs as root on every node of the job, so it
 #   - acts on the first node only (the one the batch script ran on),
@@ -62,7 +63,19 @@ leave() {
     printf '%s\n' "$answer" | owner sh -c 'cat >"$1"' timeout-kb "$log.diagnosis.txt"
 }
 
+# The log as an incident on the board; of a long one the start, which names hosts and GPUs, and the end.
+remember() {
+    # shellcheck disable=SC2016  # expanded by the owner's shell, not here
+    owner sh -c 'if [ "$(wc -c <"$1")" -le 32000000 ]; then cat "$1"
+        else head -c 1000000 "$1"; tail -c 31000000 "$1"; fi' timeout-kb "$log" |
+        curl -sSf --max-time 60 -K /dev/fd/3 -o /dev/null \
+            -F "file=@-;filename=slurm-$SLURM_JOB_ID.log" "$url/v1/entries" 3<<EOF
+$header
+EOF
+}
+
 owner test -f "$log" || exit 0
+[ -z "${TKB_INCIDENTS:-}" ] || remember 2>&1 | logger -t timeout-kb 2>/dev/null
 leave 2>&1 | logger -t timeout-kb 2>/dev/null
 
 exit 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ingest.files import file_digest, source_key
@@ -13,8 +15,11 @@ from ingest.wordlists import ImportPhrases, WordLists
 from ingest.writeups import entry_id, shortened, signature_of, with_chunks
 from kb.errors import InputError
 from kb.logs.excerpt import LINE_CHARS
+from kb.logs.incident.hosts import culprit_places
+from kb.logs.incident.merge import DATED_S
 from kb.text.language import detect_language
-from kb.types.entries import Entry
+from kb.text.redact import redact
+from kb.types.entries import CauseClaim, Entry, RankPlace
 from kb.types.incident import LogReading
 from kb.types.knowledge import Bilingual
 
@@ -24,8 +29,14 @@ _ERROR_KINDS = frozenset({"timeout", "root"})
 def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     digest = file_digest(path)
     reading = tools.reader.read_paths([path])
-    title = tools.headline(reading) if tools.headline else None
-    yield incident_entry(reading, path, tools.words, digest=digest, title=title)
+    yield incident_entry(
+        reading,
+        path,
+        tools.words,
+        digest=digest,
+        title=tools.headline(reading) if tools.headline else None,
+        cause=tools.leading_cause(reading),
+    )
 
 
 def incident_entry(
@@ -35,8 +46,11 @@ def incident_entry(
     *,
     digest: str,
     title: Bilingual | None = None,
+    cause: str = "",
 ) -> Entry:
     """The entry of a log; without a `title` it is named by its file.
+
+    `cause` is what a diagnosis of it suggests.
 
     Raises:
         InputError: the log tells of no timeout and no error.
@@ -65,9 +79,9 @@ def incident_entry(
         title=title,
         project="",
         url="",
-        date="",
+        date=_day(reading),
         status="unverified",
-        causes=(),
+        causes=(CauseClaim(id=cause, status="unverified"),) if cause else (),
         fixes=(),
         tags=tags_of(name, text, words, reading.incident),
         signature=signature_of(reading),
@@ -76,8 +90,24 @@ def incident_entry(
         source_key=source_key(path),
         digest=digest,
         resolved=False,
+        culprits=tuple(map(_redacted, culprit_places(reading))),
     )
     return with_chunks(entry)
+
+
+def _redacted(place: RankPlace) -> RankPlace:
+    return replace(place, host=redact(place.host)[0])
+
+
+def _day(reading: LogReading) -> str:
+    """The day of the first failure by the log's clock, empty where it prints no date."""
+    times = (
+        event.time_s
+        for event in reading.events
+        if event.kind in _ERROR_KINDS and event.time_s is not None and event.time_s > DATED_S
+    )
+    first = next(times, None)
+    return "" if first is None else datetime.fromtimestamp(first, UTC).date().isoformat()
 
 
 def _log(reading: LogReading) -> list[str]:

@@ -37,6 +37,7 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
                 tools.words,
                 digest=file_digest(path),
                 title=tools.headline(reading) if tools.headline else None,
+                cause=tools.leading_cause(reading),
             )
     yield entry
 

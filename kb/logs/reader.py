@@ -23,7 +23,7 @@ from kb.logs.incident.denied import without_denied
 from kb.logs.scan.blocks import Block, blocks
 from kb.logs.scan.call_stacks import CallStack, read_thread_stacks, read_traceback
 from kb.logs.scan.events import FLOOD_A_BLOCK, WINDOW, EventCollector, decode, join_rows
-from kb.logs.scan.prefix import file_ranks
+from kb.logs.scan.prefix import file_ranks, table_host
 from kb.logs.scan.scanner import ONCE_A_BLOCK, Hit, Scanner, expression
 from kb.text.line_kind import PRINTED, read_lines, words_of
 from kb.text.redact import redact
@@ -105,6 +105,7 @@ class LogReader:
         self._tracebacks = vocabulary.players(EventRole.TRACEBACK)
         self._threads = vocabulary.players(EventRole.THREAD_STACK)
         self._heads = self._tracebacks | self._threads
+        self._rank_rows = vocabulary.players(EventRole.FAILED_RANK_ROW)
         self._main = Scanner(
             chosen,
             once_a_block=True,
@@ -265,13 +266,16 @@ class LogReader:
                 collector.note(hit.number, file)
                 continue
             stack = stacks.get(hit.line) if pattern.event in self._heads else None
+            more = stack.fields if stack else None
+            if pattern.event in self._rank_rows and (host := table_host(block.data, hit.start)):
+                more = {"host": host}
             counts = collector.add(
                 hit.number,
                 hit.raw,
                 hit.line,
                 file=file,
                 rank=state.rank if stack is None or stack.rank is None else stack.rank,
-                more=stack.fields if stack else None,
+                more=more,
             )
             if counts and pattern.kind in EXPLAINS:
                 explained.add(hit.start)

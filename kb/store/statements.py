@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -83,7 +84,7 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
             todo="read the file with errors='replace'",
         ) from error
     same_id = connection.execute(
-        "SELECT content, source_key FROM entries WHERE id = ?", (entry.id,)
+        "SELECT content, source_key, body FROM entries WHERE id = ?", (entry.id,)
     ).fetchone()
     # what came from this source before under another id is gone, even if the new content is known
     former = connection.execute(
@@ -98,12 +99,21 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
     if known:
         return "updated" if replaced else "unchanged"
     replaced += remove(connection, entry.id, seq)
+    if entry.kind == "incident":
+        earlier = _ENTRY.decode(same_id[2]).added_on if same_id else ""
+        entry = replace(entry, added_on=earlier or entry.added_on or utc_now())
     _insert(connection, entry, content, seq)
     return "updated" if replaced else "added"
 
 
+def utc_now() -> str:
+    """This moment in ISO 8601, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _content_digest(entry: Entry) -> bytes:
     values = msgspec.to_builtins(replace(entry, source_key=""))
+    del values["added_on"]  # when it came is no part of what it says
     for name in _LATER_FIELDS:
         if not values[name]:
             del values[name]

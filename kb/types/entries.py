@@ -77,9 +77,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPlace:
-    """A rank that stood out in an incident, and where it ran; empty where that is not known."""
+    """A rank that stood out in an incident, and where it ran; empty where that is not known.
 
-    rank: int
+    `rank` is None where a host or a GPU failed and nothing says which rank ran there. `gpu` is its
+    number on the host, its PCI bus id, or both (`kb.text.gpu_names`).
+    """
+
+    rank: int | None
     host: str = ""
     gpu: str = ""
 
@@ -94,7 +98,8 @@ class Entry:
 
     Of an incident: `culprits` are the ranks that stood out, `labels` the team's own tags,
     `resolved_on` (ISO 8601, UTC) and `resolved_by` say when and by whom its outcome was written
-    down, `merged` are the ids of incidents that were merged into it.
+    down, `merged` are the ids of incidents that were merged into it, `added_on` (likewise) is when
+    the store took it in; the store sets it.
     """
 
     id: str
@@ -122,6 +127,7 @@ class Entry:
     resolved_on: str = ""
     resolved_by: str = ""
     merged: tuple[str, ...] = ()
+    added_on: str = ""
 
 
 # --- search ------------------------------------------------------------------------------------

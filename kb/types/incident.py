@@ -58,11 +58,15 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankState:
-    """What is known of one rank. Sequence numbers are those of `process_group`; None if unseen."""
+    """What is known of one rank. Sequence numbers are those of `process_group`; None if unseen.
+
+    `gpu` is its number on the host, its PCI bus id, or both: ``3 (1b:00)``.
+    """
 
     rank: int
     state: str = ""
     host: str = ""
+    gpu: str = ""
     process_group: str = ""
     last_enqueued: int | None = None
     last_completed: int | None = None

@@ -94,6 +94,7 @@ class EventRole(StrEnum):
     THREAD_STACK = "thread_stack"  # the head of a thread's stack
     LAUNCHER = "launcher"  # printed by who started the ranks: a file's rank is not its own
     PARALLEL_SIZE = "parallel_size"
+    RANK_PLACE = "rank_place"  # tells on which host or device ranks of the job run
     WRONG_MAGIC = "wrong_magic"  # bytes that are not NCCL's came to its port
 
 

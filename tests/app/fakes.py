@@ -11,6 +11,7 @@ from typing import ClassVar, Unpack
 from kb.diagnose.evidence_model import Ranking
 from kb.diagnose.verdict import Verdict
 from kb.errors import InputError, NotFoundError
+from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.load import Knowledge
 from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
@@ -236,6 +237,14 @@ class FakeService:
     ) -> tuple[Entry, ...]:
         """A page of entries."""
         return tuple(self._passing(filters)[offset : offset + limit])
+
+    def incidents(self) -> tuple[IncidentRecord, ...]:
+        """The incidents in the store."""
+        return records_of(self.store.iter_entries(Filters(kinds=("incident",))))
+
+    def leading_cause(self, reading: LogReading) -> str:
+        """None: the fake decides by words that no log has."""
+        return ""
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None

@@ -53,5 +53,7 @@ async def readyz(request: Request) -> Response:
 )
 async def metrics(request: Request) -> Response:
     """Numbers of this process in Prometheus' text format."""
-    numbers = context_of(request).metrics
-    return Response(numbers.text(), media_type=numbers.content_type)
+    context = context_of(request)
+    numbers = context.metrics
+    text = await context.run(numbers.text, long=True)  # counting incidents may read the store
+    return Response(text, media_type=numbers.content_type)

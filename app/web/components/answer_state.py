@@ -157,10 +157,12 @@ def uploaded(text: str, uploads: Sequence[Upload], settings: Settings) -> Iterat
 
 def api_command(settings: Settings) -> str:
     """The command that sends a log of any size to the API."""
-    return (
-        f"curl http://{_reachable(settings.host)}:{settings.port}/v1/diagnose "
-        "-H 'Accept: text/plain' -T job.log"
-    )
+    return f"curl {api_address(settings)}/v1/diagnose -H 'Accept: text/plain' -T job.log"
+
+
+def api_address(settings: Settings) -> str:
+    """Where the API answers, for a command a visitor copies."""
+    return f"http://{_reachable(settings.host)}:{settings.port}"
 
 
 def _reachable(host: str) -> str:

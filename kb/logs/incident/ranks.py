@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kb.logs.event_log import EventLog
+from kb.logs.incident.hosts import rank_places
 from kb.logs.incident.observations import MAX_LAG, Observations, WorkReport, number
 from kb.types.incident import Event, RankState
 from kb.types.vocabulary import EventRole
@@ -99,9 +101,16 @@ def rank_states(observations: Observations) -> tuple[RankState, ...]:
     for item in observations.progress:
         progress[item.rank].append(item)
     ranks = {rank for rank in events if rank is not None}.union(observations.incident.ranks_silent)
-    return tuple(
+    places = rank_places(observations.log, observations.incident.backend)
+    states = (
         _state(rank, events[rank], reports.get(rank), progress[rank], observations, lagging)
         for rank in sorted(ranks)
+    )
+    return tuple(
+        replace(state, host=place.host, gpu=place.gpu)
+        if (place := places.get(state.rank))
+        else state
+        for state in states
     )
 
 
@@ -118,12 +127,10 @@ def _state(
     progress = next(iter([*own, *in_groups]), None)
     steps = [step for e in events if (step := number(e.fields.get("step"))) is not None]
     code = next((c for e in events if (c := exit_code(e)) is not None), None)
-    host = next((e.host for e in events if e.host), "")
     shown = report.event if report else next(iter(events), None)
     return RankState(
         rank=rank,
         state=_state_name(rank, events, observations, lagging, code),
-        host=host,
         process_group=progress.process_group if progress else group,
         last_enqueued=progress.enqueued if progress else None,
         last_completed=progress.completed if progress else None,

@@ -65,12 +65,26 @@ _CLOCK = re.compile(
     r"|\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|(?<!\S)\d{1,7}(?=\s|$)"
 )
 _RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]|\[default(\d{1,6})\]")
+_NCCL_FRONT = re.compile(
+    r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[(?P<device>\d+)\]"
+)
+_KERNEL_FRONT = re.compile(
+    r"^(?:[A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8}|20\d\d-\d\d-\d\dT[\d:.,+Z-]{8,24})"
+    r" ([A-Za-z][\w.-]{0,63}) kernel: "
+)
 _HOST = (
     ("ip=", re.compile(r"\bip=([0-9a-fA-F.:]{7,45})\)")),  # Ray
-    (" [", re.compile(r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[\d+\]")),  # NCCL
+    (" [", _NCCL_FRONT),
     (" >> ", re.compile(r"^[\d-]{10}[T ][\d:.]+Z? ([\w.-]{2,80}) >> ")),
     ("[pod/", re.compile(r"\[pod/([\w.-]{2,80})")),
+    (
+        "]:[",
+        re.compile(r"\[rank ?\d{1,6}\]:\[(?!step|iter|epoch)([a-z][a-z-]{0,40}\d[\w.-]{0,60})\]"),
+    ),
+    (" kernel: ", _KERNEL_FRONT),
 )
+_TABLE_HOST = re.compile(rb"[^\n]{0,160}?\bhost {2,8}: (\S{1,100})")
+_TABLE_ROWS = 2  # above the rank's row in which torchrun's table has its host
 
 _FILE_RANK = re.compile(r"(?:^|[^a-z])(?:global_?)?rank[_=.-]?(\d{1,6})(?=\D|$)", re.IGNORECASE)
 _ELASTIC = re.compile(r"attempt_\d+/(\d{1,6})/(?:stderr|stdout)", re.IGNORECASE)
@@ -132,6 +146,27 @@ def host(front: str) -> str:
     for piece, expression in _HOST:
         if piece in front and (match := expression.search(front)):
             return match[1]
+    return ""
+
+
+def device(front: str) -> str:
+    """The number of the device that NCCL names in front of a line, or nothing."""
+    if " NCCL " not in front:
+        return ""
+    dress = _DRESSED.match(front)
+    own = front[dress.end() :] if dress else front
+    match = _NCCL_FRONT.match(front[:FRONT_CHARS]) or _NCCL_FRONT.match(own[:FRONT_CHARS])
+    return match["device"] if match else ""
+
+
+def table_host(data: bytes, start: int) -> str:
+    """The host in torchrun's table of failures, above the rank's row, which begins at `start`."""
+    for _ in range(_TABLE_ROWS):
+        end, start = start - 1, data.rfind(b"\n", 0, max(0, start - 1)) + 1
+        if end > start and (
+            match := _TABLE_HOST.match(data[start : min(end, start + FRONT_CHARS)])
+        ):
+            return match[1].decode("utf-8", "replace")
     return ""
 
 

@@ -15,9 +15,10 @@ import msgspec
 import pytest
 import yaml
 
-from app.api.auth import add_key, keys_path
+from app.api.auth import add_key, keys_path, remove_key
 from kb.saved import SavedDiagnosis
 from kb.settings import Settings
+from kb.types.entries import RankPlace
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -29,6 +30,11 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
 WATCHDOG = (
     "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=14217, "
     "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 ms\n"
+)
+OOM_OF_RANK = f"[rank0]: {OOM}"
+NCCL_INIT = (
+    "node1:97:221 [0] NCCL INFO comm 0x55 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 "
+    "commId 0x47 - Init COMPLETE\n"
 )
 HOOKS = Path(__file__).resolve().parents[3] / "data" / "hooks"
 SHELL = sorted(path.name for path in HOOKS.glob("*.sh"))
@@ -166,6 +172,39 @@ def test_the_epilog_never_takes_a_node_down(
     done = cluster.run("slurm-epilog.sh", **{**EPILOG, **variables})
     assert done.returncode == 0
     assert list(cluster.folder.glob("*.diagnosis.txt")) == []
+
+
+@pytest.fixture
+def writing_key(real: Service) -> Iterator[str]:
+    """A key that may add incidents; those are gone after the test."""
+    yield add_key(keys_path(real.settings), "board", "write", per_minute=100_000)
+    remove_key(keys_path(real.settings), "board")
+    real.delete([record.id for record in real.incidents()])
+
+
+@pytest.mark.parametrize("long", [False, True], ids=["whole", "start and end"])
+def test_the_epilog_feeds_the_board_where_asked(
+    cluster: Cluster, real: Service, writing_key: str, long: bool
+) -> None:
+    """The failed job is an incident of its host and GPU, read as the owner; the answer is there."""
+    log = slurm(cluster)
+    filler = "step 1: loss 1.0\n" * (2_000_000 if long else 1)
+    log.write_text(NCCL_INIT + filler + OOM_OF_RANK + WATCHDOG)
+    variables = {**EPILOG, "TKB_KEY": writing_key, "TKB_INCIDENTS": "1"}
+    done = cluster.run("slurm-epilog.sh", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    (record,) = real.incidents()
+    assert record.culprits == (RankPlace(rank=0, host="node1", gpu="0 (1b:00)"),)
+    assert log.with_name(f"{log.name}.diagnosis.txt").exists()
+    assert writing_key not in "".join(cluster.calls("runuser"))
+
+
+def test_the_epilog_only_diagnoses_unless_asked(cluster: Cluster, real: Service) -> None:
+    """Without the switch nothing is added, and a key that may only read is no failure."""
+    slurm(cluster)
+    assert cluster.run("slurm-epilog.sh", **EPILOG).returncode == 0
+    assert cluster.run("slurm-epilog.sh", **EPILOG, TKB_INCIDENTS="1").returncode == 0
+    assert real.incidents() == ()
 
 
 @pytest.mark.parametrize(("code", "told"), [(7, True), (0, False)])

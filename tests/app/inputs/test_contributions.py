@@ -26,8 +26,9 @@ from app.inputs.contributions import (
 from ingest import wordlists
 from kb.bootstrap import open_service
 from kb.errors import InputError, NotFoundError
+from kb.incidents.records import IncidentFix
 from kb.settings import Settings
-from kb.types.entries import Filters
+from kb.types.entries import CauseClaim, Filters, RankPlace
 from kb.types.vocabulary import UNKNOWN
 
 if TYPE_CHECKING:
@@ -207,6 +208,39 @@ def test_one_log_added_by_many_at_once_is_one_entry(real: Service, other: Servic
     assert len({report.entries for report in reports}) == 1
     assert sum(report.added for report in reports) == 1
     assert real.store.count() == before + 1
+
+
+LOST_GPU = """\
+2026-11-20 08:00:00 gpu-07:91:221 [0] NCCL INFO comm 0x55 rank 0 nranks 2 cudaDev 0 nvmlDev 0 \
+busId 1b000 commId 0x47 - Init COMPLETE
+2026-11-20 08:00:00 gpu-07:92:221 [1] NCCL INFO comm 0x55 rank 1 nranks 2 cudaDev 1 nvmlDev 1 \
+busId 3d000 commId 0x47 - Init COMPLETE
+2026-11-20T09:00:00+00:00 gpu-07 kernel: [1234.5] NVRM: Xid (PCI:0000:3d:00): 79, GPU has fallen \
+off the bus.
+[rank0]:[E ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 \
+milliseconds before timing out.
+"""
+
+
+def test_an_incident_of_a_log_says_what_stood_out_where_and_when(real: Service) -> None:
+    """Culprits with host and GPU, the day by the log's clock, and the cause a diagnosis names."""
+    (identifier,) = add_text(real, LOST_GPU, name="job.log").entries
+    entry = real.entry(identifier)
+    assert entry.culprits == (RankPlace(rank=1, host="gpu-07", gpu="1 (3d:00)"),)
+    assert entry.date == "2026-11-20"
+    assert entry.causes == (CauseClaim(id="gpu-hardware", status="unverified"),)
+    (record,) = (each for each in real.incidents() if each.id == identifier)
+    assert (record.cause, record.culprits, record.resolved) == (
+        "gpu-hardware",
+        entry.culprits,
+        False,
+    )
+    resolve(real, identifier, Resolution(cause="rank-crash", fix="the node was drained"))
+    assert [claim.id for claim in real.entry(identifier).causes] == ["rank-crash"]
+    (record,) = (each for each in real.incidents() if each.id == identifier)
+    assert record.fix == IncidentFix(title="the node was drained")
+    assert (record.cause, record.cause_status) == ("rank-crash", "confirmed")
 
 
 def outcome(work: Callable[[], object]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,26 @@ def test_what_a_team_adds_to_an_incident_comes_back(store: Store) -> None:
     assert store.upsert([replace(entry, labels=("pretrain", "ib"))])["updated"] == 1
 
 
+def test_an_incident_says_when_it_came(store: Store) -> None:
+    """The first time it is stored counts, whatever changes later; other entries have none."""
+    entry = make_entry("a", "x", kind="incident")
+    store.upsert([entry, make_entry("b", "y")])
+    added = store.get("a").added_on
+    assert abs(datetime.fromisoformat(added) - datetime.now(UTC)) < timedelta(minutes=5)
+    assert store.get("b").added_on == ""
+    assert store.upsert([entry])["unchanged"] == 1
+    assert store.upsert([replace(entry, labels=("x",), added_on="")])["updated"] == 1
+    assert store.get("a").added_on == added
+    long_ago = "2026-01-02T03:04:05Z"
+    store.upsert([make_entry("c", "z", kind="incident", added_on=long_ago)])
+    assert store.get("c").added_on == long_ago
+
+
 def test_an_entry_of_an_older_home_is_read_and_counts_as_known(store: Store) -> None:
     """A body and a content digest without the fields that came later are those of the entry."""
     entry = make_entry("a", "x")
     store.upsert([entry])
-    later = ("culprits", "labels", "resolved_on", "resolved_by", "merged")
+    later = ("culprits", "labels", "resolved_on", "resolved_by", "merged", "added_on")
     values = msgspec.to_builtins(replace(entry, source_key=""))
     known = {name: value for name, value in values.items() if name not in later}
     connection = sqlite3.connect(store.path)

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from kb.logs.scan.clock import moment
-from kb.logs.scan.prefix import file_ranks, origin, program_rank, split_front
+from kb.logs.scan.prefix import (
+    device,
+    file_ranks,
+    origin,
+    program_rank,
+    split_front,
+    table_host,
+)
 
 FRONTS = {
     "[rank12]:[E511 21:37:10.112405891 ProcessGroupNCCL.cpp:629] [Rank 12] ": 12,
@@ -99,6 +106,11 @@ HOSTS = {
     "2025-08-12 09:37:02.25487 worker-9 >> :169:1234 [3]": "worker-9",
     "> gpu2-ru7:2144:2556 [2] NCCL INFO": "gpu2-ru7",
     "2024-05-17T03:11:20.001Z gpu2-ru7:2144:2556 [2] NCCL INFO": "gpu2-ru7",
+    "[rank3]:[node1] ": "node1",
+    "[rank3]:[step12] ": "",
+    "[rank3]:[W1118 10:00:00 x.cpp:1] ": "",
+    "Nov 23 01:25:30 gpu-07 kernel: [1234.5] NVRM: ": "gpu-07",
+    "2024-05-17T03:11:20.001+08:00 gpu-07 kernel: NVRM: ": "gpu-07",
     "plain text": "",
 }
 
@@ -107,6 +119,31 @@ HOSTS = {
 def test_hosts_of_prefixes(front: str, host: str) -> None:
     """The host Ray, NCCL and log collectors name."""
     assert origin(front).host == host
+
+
+TABLE = b"[0]:\n  time      : 12:00\n  host      : gpu-07\n  rank      : 1 (local_rank: 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "host"),
+    [
+        (TABLE, "gpu-07"),
+        (TABLE.replace(b"  host      : gpu-07\n", b""), ""),
+        (b"  rank      : 1 (local_rank: 1)\n", ""),
+        (TABLE.replace(b"  rank", b"  x\n  y\n  rank"), ""),
+    ],
+    ids=["above", "none", "first line of all", "too far above"],
+)
+def test_the_host_above_a_row(table: bytes, host: str) -> None:
+    """The host of the rank in the row below it, within two lines."""
+    assert table_host(table, table.index(b"  rank")) == host
+
+
+def test_the_device_in_front() -> None:
+    """NCCL's lines name the number of the device; other brackets are none."""
+    assert device("2024-05-17T03:11:20.001Z gpu2-ru7:2144:2556 [2] NCCL INFO x") == "2"
+    assert device("gpu2-ru7:2144:2556 [2] other") == ""
+    assert device("[rank3]: x NCCL") == ""
 
 
 def test_ranks_of_file_names() -> None:

@@ -1,0 +1,1 @@
+"""Incidents of the team together: which recur, where, and what fixed them."""
