@@ -14,9 +14,10 @@ import streamlit as st
 from markupsafe import Markup
 
 from app.render.escape import plain
-from app.render.present import place, rank_span
+from app.render.present import place
 from app.web.components import markup
 from app.web.components.markup import html
+from kb.diagnose.wording import rank_span
 from kb.knowledge.labels import Words
 from kb.types.incident import Event, FirstError, RankState
 
