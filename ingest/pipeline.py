@@ -28,9 +28,9 @@ from ingest.types import (
 )
 from ingest.wordlists import WordLists, word_lists
 from kb.errors import KBError
+from kb.types.answer import LogSummary
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
-from kb.types.knowledge import Bilingual
 
 GROUP = 64  # entries a transaction: enough to make its cost small, little to lose
 MAX_GROUP = 1024  # entries of one file kept together; a longer file is committed in parts
@@ -62,9 +62,8 @@ class Ingestor:
         data: the `data/` folder, for the word lists.
         stored: gives what is in the knowledge base, to name near-duplicates of it; None: only
             the files of one run are compared.
-        leading_cause: the cause a diagnosis of a log names first, or an empty string; None: logs
-            have no cause until somebody writes it down.
-        headline: what happened in a log, the title of its entry; None: the title names the file.
+        summarise: gives a log's title and the cause it suggests; None: the title names the file,
+            and logs have no cause until somebody writes it down.
     """
 
     def __init__(
@@ -74,14 +73,12 @@ class Ingestor:
         *,
         data: Path,
         stored: Callable[[], Iterable[Entry]] | None = None,
-        leading_cause: Callable[[LogReading], str] | None = None,
-        headline: Callable[[LogReading], Bilingual] | None = None,
+        summarise: Callable[[LogReading], LogSummary] | None = None,
     ) -> None:
         self._sink = sink
         self._stored = stored
         self._reader = reader
-        self._leading_cause = leading_cause or (lambda _reading: "")
-        self._headline = headline
+        self._summarise = summarise
         self._words: WordLists = word_lists(data)
 
     def ingest_paths(
@@ -101,8 +98,7 @@ class Ingestor:
             reader=self._reader,
             refused=[],
             notes=[],
-            leading_cause=self._leading_cause,
-            headline=self._headline,
+            summarise=self._summarise,
         )
         run = _Run(tools)
         sources = find_sources(paths, refused=tools.refused, notes=tools.notes)

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 
 from ingest.wordlists import WordLists
 from kb.errors import KBError
+from kb.types.answer import LogSummary
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
-from kb.types.knowledge import Bilingual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +121,14 @@ class ImportTools:
         reader: reads logs and the output quoted in write-ups.
         refused: the list a reader adds parts of a file to that it cannot take.
         notes: the list it adds to what was done to a file that did go in.
-        leading_cause: the cause a diagnosis of a log names first; empty where it names none.
-        headline: what happened in a log, its entry's title; None: the title names the file.
+        summarise: gives a log's title and the cause it suggests; None: the title names the file.
     """
 
     words: WordLists
     reader: OutputReader
     refused: list[Refusal]
     notes: list[Refusal]
-    leading_cause: Callable[[LogReading], str] = lambda _reading: ""
-    headline: Callable[[LogReading], Bilingual] | None = None
+    summarise: Callable[[LogReading], LogSummary] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from kb.second_reader.limits import Usage
 from kb.settings import Settings
 from kb.store import Store
 from kb.text.language import answer_language
-from kb.types.answer import Diagnosis, SettingWarning
+from kb.types.answer import Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
 from kb.types.incident import Incident, LogReading
 from kb.types.knowledge import Bilingual
@@ -254,10 +254,17 @@ class Service:
             return NO_MARKS
         return error_marks(self.reader.read_text("\n".join(lines)), self.knowledge.event_by_id)
 
-    def leading_cause(self, reading: LogReading) -> str:
-        """The cause that a diagnosis of a reading names first; empty where it names none."""
-        verdict = self.judge(reading)
-        return verdict.ranking.causes[0].cause if verdict.status == "diagnosed" else ""
+    def summarise(self, reading: LogReading) -> LogSummary:
+        """What a reading alone shows, without similar entries: an incident's title and cause."""
+        verdict = self.engine.judge(reading, (), {})
+        zh, en = (
+            headline(verdict, self.knowledge, Words(self.knowledge.labels, language))
+            for language in LANGUAGES
+        )
+        named = verdict.status == "diagnosed"
+        return LogSummary(
+            title=Bilingual(zh=zh, en=en), cause=verdict.ranking.causes[0].cause if named else ""
+        )
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
@@ -319,15 +326,6 @@ class Service:
         """Store `entry` in place of the incidents merged into it; their ids lead to it."""
         self.store.merge(entry, merged)
         self._components.catch_up()
-
-    def headline(self, reading: LogReading) -> Bilingual:
-        """What happened, in a few words: the title of an incident made of what was read."""
-        types = self.knowledge.event_by_id
-        zh, en = (
-            headline(reading, "diagnosed", types, Words(self.knowledge.labels, language))
-            for language in LANGUAGES
-        )
-        return Bilingual(zh=zh, en=en)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete entries; returns how many there were."""

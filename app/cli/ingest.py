@@ -71,8 +71,7 @@ def command(
             service.reader,
             data=data,
             stored=stored,
-            leading_cause=service.leading_cause,
-            headline=service.headline,
+            summarise=service.summarise,
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)

@@ -94,8 +94,7 @@ def _ingestor(service: Service) -> Ingestor:
         _UploadSink(service),
         service.reader,
         data=service.settings.data,
-        leading_cause=service.leading_cause,
-        headline=service.headline,
+        summarise=service.summarise,
     )
 
 

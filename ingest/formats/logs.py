@@ -19,6 +19,7 @@ from kb.logs.incident.hosts import culprit_places
 from kb.logs.incident.merge import DATED_S
 from kb.text.language import detect_language
 from kb.text.redact import redact
+from kb.types.answer import LogSummary
 from kb.types.entries import CauseClaim, Entry, RankPlace
 from kb.types.incident import LogReading
 from kb.types.knowledge import Bilingual
@@ -34,8 +35,7 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
         path,
         tools.words,
         digest=digest,
-        title=tools.headline(reading) if tools.headline else None,
-        cause=tools.leading_cause(reading),
+        summary=tools.summarise(reading) if tools.summarise else None,
     )
 
 
@@ -45,12 +45,9 @@ def incident_entry(
     words: WordLists,
     *,
     digest: str,
-    title: Bilingual | None = None,
-    cause: str = "",
+    summary: LogSummary | None = None,
 ) -> Entry:
-    """The entry of a log; without a `title` it is named by its file.
-
-    `cause` is what a diagnosis of it suggests.
+    """The entry of a log; without a `summary` it is named by its file and has no cause.
 
     Raises:
         InputError: the log tells of no timeout and no error.
@@ -62,7 +59,8 @@ def incident_entry(
             reason="no_trouble",
         )
     name, phrases = path.name, words.phrases
-    title = title or _title(reading, name, phrases)
+    title = summary.title if summary else _title(reading, name, phrases)
+    cause = summary.cause if summary else ""
     text = f"{reading.words}\n{reading.excerpt}"
     sections = tuple(
         section_of("symptoms", heading, lines)

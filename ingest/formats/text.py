@@ -36,8 +36,7 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
                 path,
                 tools.words,
                 digest=file_digest(path),
-                title=tools.headline(reading) if tools.headline else None,
-                cause=tools.leading_cause(reading),
+                summary=tools.summarise(reading) if tools.summarise else None,
             )
     yield entry
 

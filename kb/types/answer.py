@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kb.types.incident import Fact, FirstError, RankState, Unread, Wave
+from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import (
     ClaimStatus,
     DiagnosisStatus,
@@ -221,6 +222,17 @@ class FirstStep:
     command: str = ""
     caution: str = ""
     fix: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSummary:
+    """What an incident made of a log is called, and the cause its log suggests.
+
+    `cause` is empty where the log suggests none.
+    """
+
+    title: Bilingual
     cause: str = ""
 
 

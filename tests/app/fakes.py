@@ -16,9 +16,17 @@ from kb.knowledge.load import Knowledge
 from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
 from kb.store import Store
-from kb.types.answer import AnswerCheck, Diagnosis, NextStep, SettingWarning, SimilarCase
+from kb.types.answer import (
+    AnswerCheck,
+    Diagnosis,
+    LogSummary,
+    NextStep,
+    SettingWarning,
+    SimilarCase,
+)
 from kb.types.entries import Entry, Filters, Hit, SearchResult
 from kb.types.incident import Incident, LogReading, Unread
+from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, DiagnosisStatus, Language
 from tests.app.samples import (
     ENTRIES,
@@ -252,9 +260,9 @@ class FakeService:
         """The incidents in the store."""
         return records_of(self.store.iter_entries(Filters(kinds=("incident",))))
 
-    def leading_cause(self, reading: LogReading) -> str:
-        """None: the fake decides by words that no log has."""
-        return ""
+    def summarise(self, reading: LogReading) -> LogSummary:
+        """A title that names nothing, and no cause."""
+        return LogSummary(title=Bilingual(zh="出事了", en="something happened"))
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None
