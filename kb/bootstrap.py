@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,18 +17,21 @@ from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
-from kb.errors import StoreError
+from kb.errors import DataError, StoreError
 from kb.files.atomic import write_file
 from kb.files.state_folder import make_state_folder
 from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
+from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.facets import FACETS
 from kb.knowledge.load import Knowledge, load_knowledge
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
+from kb.logs.scan.scanner import wrong_patterns
 from kb.search.searcher import Searcher
 from kb.service import Components, Service
 from kb.settings import Settings
+from kb.settings_check.rules import value_matches
 from kb.store import Store
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
 
 STAMP = "opened.json"  # in the state folder
-CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 Notify = Callable[[str], None]
 
 
@@ -73,13 +75,26 @@ def open_service(
     """
     say = notify or _silent
     _make_home(settings.home)
-    knowledge = load_knowledge(settings.data, cache=settings.home / "cache")
+    knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
+    for error in wrong_expressions(knowledge):
+        raise error
     store = Store.open(settings.home / "kb.sqlite3")
     try:
         return _assemble(settings, knowledge, store, say, rebuild=rebuild)
     except BaseException:
         store.close()
         raise
+
+
+def wrong_expressions(knowledge: Knowledge) -> Iterator[DataError]:
+    """What is wrong with the expressions that a site folder adds."""
+    yield from wrong_patterns(pattern for pattern in knowledge.patterns if pattern.origin)
+    for advice in (item for item in knowledge.advice if item.origin):
+        for rule in advice.rules:
+            try:
+                value_matches(rule.value, "", linear=True)
+            except DataError as error:
+                yield DataError(f"advice.yaml: value of {advice.id}: {error.what}", todo=error.todo)
 
 
 def _assemble(
@@ -208,7 +223,8 @@ def sync_cases(knowledge: Knowledge, store: Store, say: Notify = _silent) -> boo
         [
             entry.id
             for entry in store.iter_entries(Filters(kinds=("case",)))
-            if entry.source_key.startswith(CASES_KEY) and entry.source_key not in current
+            if entry.source_key.startswith((CASES_KEY, SITE_CASES_KEY))
+            and entry.source_key not in current
         ]
         if set(known) - current
         else []

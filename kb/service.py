@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import threading
 import time
@@ -195,7 +196,13 @@ class Service:
         """A verdict as an answer, by default in the language of the text and with `top` causes."""
         started = time.perf_counter()
         language = answer_language(language, self.settings.lang, verdict.reading.words)
-        diagnosis = render(verdict, self.knowledge, language=language, top=top or self.settings.top)
+        diagnosis = render(
+            verdict,
+            self.knowledge,
+            language=language,
+            top=top or self.settings.top,
+            today=dt.date.today(),  # noqa: DTZ011 - the days of notices are those of this place
+        )
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
     def similar(self, reading: LogReading, *, exclude: Sequence[str] = ()) -> SearchResult:
@@ -280,8 +287,9 @@ class Service:
         )
 
     def version(self) -> str:
-        """Changes whenever an answer may: with the knowledge, the entries and the index."""
-        return f"{self.knowledge.digest} {self.searcher.version()}"
+        """Changes whenever an answer may: with the knowledge, the entries, the index, the day."""
+        day = dt.date.today() if self.knowledge.notices else ""  # noqa: DTZ011 - as in `render`
+        return f"{self.knowledge.digest} {self.searcher.version()} {day}".rstrip()
 
     def close(self) -> None:
         """Let go of files and connections."""

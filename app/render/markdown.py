@@ -19,7 +19,8 @@ def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
     """All of `diagnosis` as CommonMark (one table of GitHub's dialect where ranks are known)."""
     answer = printable(diagnosis)
     incident = answer.incident
-    blocks = [f"## {md_text(present.verdict(answer, words))}", md_text(answer.summary)]
+    blocks = [f"> {_linked(text, url)}" for text, url in present.notices(answer, words)]
+    blocks += [f"## {md_text(present.verdict(answer, words))}", md_text(answer.summary)]
     blocks.append(_happened(answer, words))
     if answer.causes:
         blocks.append(f"### {words('heading.causes')}")
@@ -73,10 +74,15 @@ def _cause(cause: RankedCause, number: int, words: Words) -> list[str]:
     if cause.fixes:
         blocks.append(f"**{words('heading.fixes')}**")
         blocks += [_fix(fix, words) for fix in cause.fixes]
+    blocks += [f"- {_linked(title, url)}" for title, url in present.runbooks(cause, words)]
     if cause.checks:
         blocks += [f"**{words('heading.checks')}**", _checks(cause.checks)]
     blocks.append(f"**{words('row.restart')}**: {md_text(present.restart_advice(cause, words))}")
     return blocks
+
+
+def _linked(text: str, url: str) -> str:
+    return md_link(text, url) if url else md_text(text)
 
 
 def _evidence(item: Evidence, words: Words, shown: set[str]) -> str:

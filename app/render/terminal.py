@@ -92,7 +92,12 @@ def heading(text: str) -> str:
 def _head(answer: Diagnosis, words: Words, width: int) -> list[str]:
     colour = STATUS_COLOURS[answer.status]
     first = wrap(present.verdict(answer, words), width)
-    lines = [click.style(line, fg=colour, bold=True) for line in first]
+    lines = [
+        click.style(line, fg="yellow")
+        for text, url in present.notices(answer, words)
+        for line in wrap(f"{text} {url}".rstrip(), width)
+    ]
+    lines += [click.style(line, fg=colour, bold=True) for line in first]
     return lines + wrap(answer.summary, width) if answer.summary else lines
 
 
@@ -175,6 +180,8 @@ def _cause(
     fixes = cause.fixes if full else cause.fixes[:LEAD_FIXES]
     lines = [line for item in evidence for line in _evidence(item, words, width, shown)]
     lines += [line for fix in fixes for line in fix_lines(fix, words, width)]
+    for title, url in present.runbooks(cause, words):
+        lines += [*hang("  → ", title, width), f"{INDENT}{click.style(url, underline=True)}"]
     if full:
         lines += [line for check in cause.checks for line in command_lines(check, width)]
         advice = present.restart_advice(cause, words)

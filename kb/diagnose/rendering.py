@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +19,12 @@ from kb.diagnose.fixes import (
     order_fixes,
 )
 from kb.diagnose.headline import headline
+from kb.diagnose.notices import notices_of
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
+from kb.knowledge.site import is_of_site
 from kb.knowledge.versions import versions_meet
 from kb.settings_check import report_settings
 from kb.types.answer import (
@@ -30,6 +33,7 @@ from kb.types.answer import (
     AnswerFix,
     AnswerIncident,
     AnswerMoment,
+    AnswerRunbook,
     Diagnosis,
     Evidence,
     LikelyCause,
@@ -42,7 +46,7 @@ from kb.types.answer import (
 from kb.types.entries import Hit
 from kb.types.incident import Incident
 from kb.types.knowledge import Cause, Check, Fix
-from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity, ReaderName
+from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Origin, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
@@ -83,8 +87,18 @@ class _Rendering:
         return self.verdict.ranking.causes[0]
 
 
-def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: int) -> Diagnosis:
-    """The verdict as a Diagnosis with the `top` likeliest causes, in one language."""
+def render(
+    verdict: Verdict,
+    knowledge: Knowledge,
+    *,
+    language: Language,
+    top: int,
+    today: dt.date | None = None,
+) -> Diagnosis:
+    """The verdict as a Diagnosis with the `top` likeliest causes, in one language.
+
+    `today` chooses the team's notices; without it only those that are always shown are.
+    """
     reading, words = verdict.reading, Words(knowledge.labels, language)
     made = _Rendering(
         verdict=verdict,
@@ -122,6 +136,7 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         readers=_readers(made) if says else (),
         headline=headline(reading, verdict.status, knowledge.event_by_id, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
+        notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
     )
 
 
@@ -207,6 +222,10 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         restart=cause.restart,
         restart_reason=cause.restart_reason.get(words.language),
         cases=tuple(hit.entry_id for hit in cases[:CASES_A_CAUSE]),
+        runbooks=tuple(
+            AnswerRunbook(title=page.title.get(words.language), url=page.url)
+            for page in cause.runbooks
+        ),
     )
 
 
@@ -222,6 +241,7 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
             source=item.signal.source,
             reason=_reason(item.signal, made.words),
             file=item.signal.file,
+            origin=_origin(item.signal, made.knowledge),
         )
         for item in strongest[:EVIDENCE_SHOWN]
     ]
@@ -237,6 +257,12 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
         for hit in cases[:1]
     ]
     return tuple(evidence)
+
+
+def _origin(signal: Signal, knowledge: Knowledge) -> Origin:
+    """Whose pattern saw it."""
+    pattern = knowledge.pattern_by_id.get(signal.reason_id) if signal.kind == "log" else None
+    return pattern.origin if pattern is not None else ""
 
 
 def _quote(signal: Signal, made: _Rendering) -> str:
@@ -283,6 +309,7 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[Fix]:
         if fix.status == "confirmed"
     ]
     ordered = [*own, *order_fixes(cause.fixes, incident, seen)]
+    ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
     return here_first(ordered, incident, seen)[:FIXES_SHOWN]
 
 
@@ -297,6 +324,7 @@ def answer_fix(fix: Fix, words: Words) -> AnswerFix:
         applies_to=wording.scope(words, fix.applies_to),
         caution=fix.caution.get(words.language) if fix.caution else "",
         sources=fix.sources,
+        origin=fix.origin,
     )
 
 
@@ -397,4 +425,5 @@ def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
         status=entry.status,
         why=tuple(why),
         differs=tuple(differs),
+        origin="site" if is_of_site(entry) else "",
     )

@@ -58,7 +58,8 @@ def diagnosis_message(
     """
     answer = printable(diagnosis)
     verdict = present.verdict(answer, words)
-    blocks: list[Block] = [kit.header(verdict)]
+    blocks = [kit.rich_text(_linked(row)) for row in present.notices(answer, words)]
+    blocks.append(kit.header(verdict))
     if len(verdict) > kit.MAX_HEADER:
         blocks.append(kit.section(verdict))
     blocks += [kit.section(answer.summary), *_incident(answer, words), *_causes(answer, words)]
@@ -114,6 +115,13 @@ def _incident(answer: Diagnosis, words: Words) -> list[Block]:
     return blocks
 
 
+def _linked(row: present.Row) -> Element:
+    """A line of the team's, with the page it names."""
+    text, url = row
+    link = [kit.spacing(), kit.link(url, url)] if url else []
+    return kit.paragraph(kit.text_run(text), *link)
+
+
 def _causes(answer: Diagnosis, words: Words) -> list[Block]:
     likely = [cause for cause in answer.causes[:CAUSES] if not present.is_faint(cause)]
     shown = likely or answer.causes[:1]
@@ -152,7 +160,8 @@ def _first_fix(answer: Diagnosis, words: Words) -> list[Block]:
     fix = next((fix for cause in answer.causes[:1] for fix in cause.fixes), None)
     if fix is None or answer.status != "diagnosed":
         return []  # no fix for what is not known to be broken
-    return [kit.DIVIDER, kit.titled(words("slack.first_fix")), fix_block(fix, words)]
+    pages = [kit.rich_text(_linked(row)) for row in present.runbooks(answer.causes[0], words)]
+    return [kit.DIVIDER, kit.titled(words("slack.first_fix")), fix_block(fix, words), *pages]
 
 
 def fix_block(fix: AnswerFix, words: Words) -> Block:
