@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.learned import LearnedWeights, TermReader, load_learned
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
@@ -103,6 +104,7 @@ def _assemble(
     sync_cases(knowledge, store, say)
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
+    learned = _learned_weights(settings, say)
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     salient_terms = SalientTerms(settings.data / "lexicon")
     searcher = Searcher(store, index, embedder, tokenizer, salient=salient_terms.word)
@@ -113,7 +115,8 @@ def _assemble(
             store=store,
             searcher=searcher,
             catch_up=index.catch_up,
-            engine=_open_engine(settings, knowledge, tokenizer),
+            engine=_open_engine(settings, knowledge, tokenizer, learned),
+            learned=learned,
             make_reader=partial(
                 LogReader,
                 EventVocabulary.of(knowledge),
@@ -149,10 +152,28 @@ def _open_second_reader(settings: Settings, knowledge: Knowledge) -> SecondReade
     )
 
 
-def _open_engine(settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer) -> Engine:
+def _learned_weights(settings: Settings, say: Notify) -> LearnedWeights | None:
+    """What was learned of the team's outcomes; what cannot be used is passed over, and said."""
+    try:
+        return load_learned(settings.home, settings.data)
+    except DataError as error:
+        say(f"learned weights are not used: {error}")
+        return None
+
+
+def _open_engine(
+    settings: Settings,
+    knowledge: Knowledge,
+    tokenizer: Tokenizer,
+    learned: LearnedWeights | None,
+) -> Engine:
     model = load_model(settings.data / READER)
     reader = Reader(model, embedded_model(settings.data), tokenizer)
-    return Engine(knowledge, load_weights(settings.data / WEIGHTS), reader)
+    weights = load_weights(settings.data / WEIGHTS)
+    if learned is None:
+        return Engine(knowledge, weights, reader)
+    terms = TermReader(learned.terms, tokenizer, knowledge.labels)
+    return Engine(knowledge, learned.added_to(weights), reader, terms)
 
 
 def _open_index(

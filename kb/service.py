@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from kb.diagnose.learned import LearnedWeights
 from kb.diagnose.rendering import render
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SOUGHT, Engine, Verdict, search_filters
@@ -76,6 +77,7 @@ class Components:
     engine: Engine
     make_reader: Callable[[], LogReader]
     close: Callable[[], None]
+    learned: LearnedWeights | None = None
     second_reader: SecondReader | None = None
 
 
@@ -88,6 +90,7 @@ class Service:
         self.store = components.store
         self.searcher = components.searcher
         self.engine = components.engine
+        self.learned = components.learned
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
@@ -289,7 +292,10 @@ class Service:
     def version(self) -> str:
         """Changes whenever an answer may: with the knowledge, the entries, the index, the day."""
         day = dt.date.today() if self.knowledge.notices else ""  # noqa: DTZ011 - as in `render`
-        return f"{self.knowledge.digest} {self.searcher.version()} {day}".rstrip()
+        learned = self.learned.checksum if self.learned else ""
+        return " ".join(
+            filter(None, [self.knowledge.digest, self.searcher.version(), learned, str(day)])
+        )
 
     def close(self) -> None:
         """Let go of files and connections."""

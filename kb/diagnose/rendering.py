@@ -19,6 +19,7 @@ from kb.diagnose.fixes import (
     order_fixes,
 )
 from kb.diagnose.headline import headline
+from kb.diagnose.learned import TERM
 from kb.diagnose.notices import notices_of
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
@@ -260,7 +261,9 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
 
 
 def _origin(signal: Signal, knowledge: Knowledge) -> Origin:
-    """Whose pattern saw it."""
+    """Whose pattern or word saw it."""
+    if signal.name.startswith(TERM):
+        return "site"
     pattern = knowledge.pattern_by_id.get(signal.reason_id) if signal.kind == "log" else None
     return pattern.origin if pattern is not None else ""
 

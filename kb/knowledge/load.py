@@ -33,9 +33,9 @@ from kb.types.knowledge import (
     Framework,
     InputEvidence,
     JobSetting,
-    TeamNotice,
     Pattern,
     PolarityMark,
+    TeamNotice,
     Topic,
 )
 from kb.types.vocabulary import CUE_GROUPS

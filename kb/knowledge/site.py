@@ -19,7 +19,7 @@ from kb.knowledge.cases import SITE_CASES_KEY, load_case
 from kb.knowledge.load import Knowledge, read_yaml, wrong_references
 from kb.knowledge.schema import nearest
 from kb.types.entries import Entry
-from kb.types.knowledge import Advice, BadHost, Cause, TeamNotice, Pattern, SiteCause
+from kb.types.knowledge import Advice, BadHost, Cause, Pattern, SiteCause, TeamNotice
 
 SITE_FILES: dict[str, Any] = {  # what each file of a site folder is read into
     "patterns.yaml": tuple[Pattern, ...],
