@@ -186,9 +186,15 @@ def _sample(
 
 
 def _own_words(
-    samples: Sequence[LearningSample], tokenizer: Tokenizer, reports: Sequence[Report]
+    samples: Sequence[LearningSample],
+    tokenizer: Tokenizer,
+    reports: Sequence[Report],
+    weights: Weights,
 ) -> list[LearningSample]:
-    """The samples with their words that hardly any shipped report has."""
+    """The samples with their words that hardly any shipped report has.
+
+    A word of incidents whose logs show many causes names the site, not what went wrong: left out.
+    """
     tokens = [
         {
             token
@@ -203,7 +209,14 @@ def _own_words(
     counts = Counter(token for own in tokens for token in own)
     often = sorted(token for token, count in counts.items() if count >= TERM_SUPPORT)
     shipped = [tokenizer.normalise(report.paste).lower() for report in reports]
-    own = {word for word in often if sum(word in text for text in shipped) <= RARE}
+    rare = [word for word in often if sum(word in text for text in shipped) <= RARE]
+    logits = _all_logits(samples, weights)
+    own = {
+        word
+        for word in rare
+        if _unlikeness(logits[[number for number, had in enumerate(tokens) if word in had]])
+        < UNLIKE
+    }
     return [
         replace(sample, words=frozenset(words & own))
         for sample, words in zip(samples, tokens, strict=True)
@@ -213,9 +226,7 @@ def _own_words(
 def _contradicted(samples: Sequence[LearningSample], weights: Weights) -> list[str]:
     """Ids of outcomes of one cause whose logs show many others and hardly that one.
 
-    A team's own failure may be read wrongly each time, but then alike. How unlike a group's answers
-    are is their Jensen-Shannon divergence: the entropy of their mean, less their mean entropy.
-    Source: Lin 1991, https://doi.org/10.1109/18.61115
+    A team's own failure may be read wrongly each time, but then alike.
     """
     causes = list(weights.prior)
     against: list[str] = []
@@ -223,13 +234,20 @@ def _contradicted(samples: Sequence[LearningSample], weights: Weights) -> list[s
         group = [sample for sample in samples if sample.causes[0] == cause]
         if len(group) < GROUP:
             continue
-        logits = np.array([_logits(sample, weights, causes) for sample in group])
-        shares = _softmax(logits)
-        unlike = float(_entropy(shares.mean(axis=0)) - _entropy(shares).mean())
+        logits = _all_logits(group, weights)
         plausible = logits[:, number] >= logits.max(axis=1) - PLAUSIBLE
-        if unlike >= UNLIKE and float(plausible.mean()) <= FEW_PLAUSIBLE:
+        if _unlikeness(logits) >= UNLIKE and float(plausible.mean()) <= FEW_PLAUSIBLE:
             against += [one.origin for one, fits in zip(group, plausible, strict=True) if not fits]
     return sorted(against)
+
+
+def _unlikeness(logits: Floats) -> float:
+    """How unlike answers are, in nats: the entropy of their mean, less their mean entropy.
+
+    The Jensen-Shannon divergence. Source: Lin 1991, https://doi.org/10.1109/18.61115
+    """
+    shares = _softmax(logits)
+    return float(_entropy(shares.mean(axis=0)) - _entropy(shares).mean())
 
 
 def _entropy(shares: Floats) -> Floats:
@@ -266,7 +284,7 @@ def fit_corrections(
     pulls *= _repeats(_present(samples, names))
     scale = 1 / (np.sqrt(pulls) * weights.temperature)  # ridge 1 and temperature 1 from here on
     present = _present([*samples, *held], names) * scale
-    base = np.array([_logits(one, weights, causes) for one in (*samples, *held)])
+    base = _all_logits([*samples, *held], weights)
     target = np.concatenate(
         [
             np.array([[float(cause == one.causes[0]) for cause in causes] for one in samples]),
@@ -322,10 +340,14 @@ def _repeats(present: Floats) -> Floats:
     return np.asarray(counts[place.ravel()], dtype=np.float64)
 
 
-def _logits(sample: LearningSample, weights: Weights, causes: Sequence[str]) -> list[float]:
-    ranking = rank_causes(sample.signals, sample.votes, weights)
-    logit = {one.cause: one.logit for one in ranking.causes}
-    return [logit[cause] for cause in causes]
+def _all_logits(samples: Sequence[LearningSample], weights: Weights) -> Floats:
+    """The samples' logits, causes in the order of the prior."""
+    rows = []
+    for sample in samples:
+        ranking = rank_causes(sample.signals, sample.votes, weights)
+        logit = {one.cause: one.logit for one in ranking.causes}
+        rows.append([logit[cause] for cause in weights.prior])
+    return np.array(rows)
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -419,6 +441,7 @@ def learn(service: Service) -> LearningResult:
         [_sample(service, one.reading, (one.cause,), one.origin, one.weight) for one in outcomes],
         tokenizer,
         reports,
+        weights,
     )
     contradicted = _contradicted(team, weights)
     if contradicted:
