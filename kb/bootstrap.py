@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,23 +12,27 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.learned import LearnedWeights, TermReader, load_learned
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
-from kb.errors import StoreError
+from kb.errors import DataError, StoreError
 from kb.files.atomic import write_file
 from kb.files.state_folder import make_state_folder
 from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
+from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.facets import FACETS
 from kb.knowledge.load import Knowledge, load_knowledge
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
+from kb.logs.scan.scanner import wrong_patterns
 from kb.search.searcher import Searcher
 from kb.service import Components, Service
 from kb.settings import Settings
+from kb.settings_check.rules import value_matches
 from kb.store import Store
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
 
 STAMP = "opened.json"  # in the state folder
-CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 Notify = Callable[[str], None]
 
 
@@ -73,7 +76,9 @@ def open_service(
     """
     say = notify or _silent
     _make_home(settings.home)
-    knowledge = load_knowledge(settings.data, cache=settings.home / "cache")
+    knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
+    for error in wrong_expressions(knowledge):
+        raise error
     store = Store.open(settings.home / "kb.sqlite3")
     try:
         return _assemble(settings, knowledge, store, say, rebuild=rebuild)
@@ -82,12 +87,24 @@ def open_service(
         raise
 
 
+def wrong_expressions(knowledge: Knowledge) -> Iterator[DataError]:
+    """What is wrong with the expressions that a site folder adds."""
+    yield from wrong_patterns(pattern for pattern in knowledge.patterns if pattern.origin)
+    for advice in (item for item in knowledge.advice if item.origin):
+        for rule in advice.rules:
+            try:
+                value_matches(rule.value, "", linear=True)
+            except DataError as error:
+                yield DataError(f"advice.yaml: value of {advice.id}: {error.what}", todo=error.todo)
+
+
 def _assemble(
     settings: Settings, knowledge: Knowledge, store: Store, say: Notify, *, rebuild: bool
 ) -> Service:
     sync_cases(knowledge, store, say)
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
+    learned = _learned_weights(settings, say)
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     salient_terms = SalientTerms(settings.data / "lexicon")
     searcher = Searcher(store, index, embedder, tokenizer, salient=salient_terms.word)
@@ -98,7 +115,8 @@ def _assemble(
             store=store,
             searcher=searcher,
             catch_up=index.catch_up,
-            engine=_open_engine(settings, knowledge, tokenizer),
+            engine=_open_engine(settings, knowledge, tokenizer, learned),
+            learned=learned,
             make_reader=partial(
                 LogReader,
                 EventVocabulary.of(knowledge),
@@ -134,10 +152,28 @@ def _open_second_reader(settings: Settings, knowledge: Knowledge) -> SecondReade
     )
 
 
-def _open_engine(settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer) -> Engine:
+def _learned_weights(settings: Settings, say: Notify) -> LearnedWeights | None:
+    """What was learned of the team's outcomes; what cannot be used is passed over, and said."""
+    try:
+        return load_learned(settings.home, settings.data)
+    except DataError as error:
+        say(f"learned weights are not used: {error}")
+        return None
+
+
+def _open_engine(
+    settings: Settings,
+    knowledge: Knowledge,
+    tokenizer: Tokenizer,
+    learned: LearnedWeights | None,
+) -> Engine:
     model = load_model(settings.data / READER)
     reader = Reader(model, embedded_model(settings.data), tokenizer)
-    return Engine(knowledge, load_weights(settings.data / WEIGHTS), reader)
+    weights = load_weights(settings.data / WEIGHTS)
+    if learned is None:
+        return Engine(knowledge, weights, reader)
+    terms = TermReader(learned.terms, tokenizer, knowledge.labels)
+    return Engine(knowledge, learned.added_to(weights), reader, terms)
 
 
 def _open_index(
@@ -208,7 +244,8 @@ def sync_cases(knowledge: Knowledge, store: Store, say: Notify = _silent) -> boo
         [
             entry.id
             for entry in store.iter_entries(Filters(kinds=("case",)))
-            if entry.source_key.startswith(CASES_KEY) and entry.source_key not in current
+            if entry.source_key.startswith((CASES_KEY, SITE_CASES_KEY))
+            and entry.source_key not in current
         ]
         if set(known) - current
         else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.headline import headline
+from kb.diagnose.learned import LearnedWeights
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
@@ -89,6 +91,7 @@ class Components:
     engine: Engine
     make_reader: Callable[[], LogReader]
     close: Callable[[], None]
+    learned: LearnedWeights | None = None
     second_reader: SecondReader | None = None
 
 
@@ -101,6 +104,7 @@ class Service:
         self.store = components.store
         self.searcher = components.searcher
         self.engine = components.engine
+        self.learned = components.learned
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
@@ -212,7 +216,13 @@ class Service:
         """A verdict as an answer, by default in the language of the text and with `top` causes."""
         started = time.perf_counter()
         language = answer_language(language, self.settings.lang, verdict.reading.words)
-        diagnosis = render(verdict, self.knowledge, language=language, top=top or self.settings.top)
+        diagnosis = render(
+            verdict,
+            self.knowledge,
+            language=language,
+            top=top or self.settings.top,
+            today=dt.date.today(),  # noqa: DTZ011 - the days of notices are those of this place
+        )
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
     def similar(self, reading: LogReading, *, exclude: Sequence[str] = ()) -> SearchResult:
@@ -354,8 +364,12 @@ class Service:
         )
 
     def version(self) -> str:
-        """Changes whenever an answer may: with the knowledge, the entries and the index."""
-        return f"{self.knowledge.digest} {self.searcher.version()}"
+        """Changes whenever an answer may: with the knowledge, the entries, the index, the day."""
+        day = dt.date.today() if self.knowledge.notices else ""  # noqa: DTZ011 - as in `render`
+        learned = self.learned.checksum if self.learned else ""
+        return " ".join(
+            filter(None, [self.knowledge.digest, self.searcher.version(), learned, str(day)])
+        )
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -36,6 +36,7 @@ class Settings:
 
     home: Path = field(default_factory=default_home)  # state: store, index, caches
     data: Path = field(default_factory=shipped_data)  # knowledge files
+    site: Path | None = None  # folder of the team's own knowledge, beside that of `data`
     host: str = "127.0.0.1"
     port: int = 8000
     web_port: int = 8501
@@ -134,7 +135,7 @@ def _convert(name: str, text: str) -> object:
             reason="setting_range",
             values={"key": key, "text": text, "low": "0", "high": "1"},
         )
-    if name in ("home", "data"):
+    if name in ("home", "data", "site"):
         return Path(text).expanduser()
     return text
 

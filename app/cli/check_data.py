@@ -23,21 +23,27 @@ if TYPE_CHECKING:
 def command(context: click.Context, folder: Path | None) -> None:
     """Check the files of the data folder: each problem with its file, line, field and value.
 
-    FOLDER is by default the one in use (TIMEOUT_KB_DATA). Exit code 1 where something is wrong.
+    FOLDER is by default the one in use (TIMEOUT_KB_DATA); the team's own files (TIMEOUT_KB_SITE)
+    are checked beside it. Exit code 1 where something is wrong.
     """
     state = context.find_object(State) or State()
-    data = folder or state.settings.data
-    errors = dict.fromkeys(str(error) for error in data_errors(data))
+    data, site = folder or state.settings.data, state.settings.site
+    from kb.knowledge.site import site_files
+
+    errors = dict.fromkeys(str(error) for error in data_errors(data, site))
     for error in errors:
         click.echo(error)
     if errors:
         context.exit(EXIT_FAILURE)
     count = sum(1 for pattern in ("*.yaml", "*.md", "*.json") for _ in data.rglob(pattern))
     click.echo(state.words()("check.right", count=count, folder=str(data)))
+    if site is not None:
+        count = len(site_files(site))
+        click.echo(state.words()("check.right", count=count, folder=str(site)))
 
 
-def data_errors(data: Path) -> Iterator[DataError]:
-    """Everything that is wrong with a data folder, in the order of its parts."""
+def data_errors(data: Path, site: Path | None = None) -> Iterator[DataError]:
+    """Everything that is wrong with a data folder and a site folder, in the order of its parts."""
     from kb.knowledge.check import check_knowledge, failures
 
     broken = False
@@ -49,6 +55,23 @@ def data_errors(data: Path) -> Iterator[DataError]:
     if not broken:
         for read in _readers_with_knowledge(data):
             yield from failures(read)
+        if site is not None:
+            yield from _site_errors(data, site)
+
+
+def _site_errors(data: Path, folder: Path) -> Iterator[DataError]:
+    """Everything that is wrong with a site folder beside right data."""
+    from kb.bootstrap import wrong_expressions
+    from kb.knowledge.check import check_site
+    from kb.knowledge.load import read_knowledge
+    from kb.knowledge.site import with_site
+
+    knowledge, broken = read_knowledge(data), False
+    for error in check_site(knowledge, folder):
+        broken = True
+        yield error
+    if not broken:
+        yield from wrong_expressions(with_site(knowledge, folder))
 
 
 def _readers(data: Path) -> list[Callable[[], object]]:

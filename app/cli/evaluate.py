@@ -409,7 +409,9 @@ def _today() -> str:
 def _shipped_only(state: State) -> Iterator[Service]:
     """A knowledge base of the shipped data alone, so that two runs see the same cases."""
     with tempfile.TemporaryDirectory(prefix="timeout-kb-") as folder:
-        service = state.open_service(replace(state.settings, home=Path(folder)), notify=note)
+        service = state.open_service(
+            replace(state.settings, home=Path(folder), site=None), notify=note
+        )
         try:
             yield service
         finally:

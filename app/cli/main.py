@@ -30,6 +30,7 @@ VERBS = {
     "watch": "app.cli.watch:command",
     "slack": "app.cli.slack:command",
     "evaluate": "app.cli.evaluate:command",
+    "learn": "app.cli.learn:command",
     "web": "app.cli.web:command",
     "keys": "app.cli.keys:command",
 }

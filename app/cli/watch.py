@@ -170,7 +170,8 @@ class _Watcher:
             _report(f"diagnosed here, for {shown(self._request.post)} did not: {error}")
             return False
         settings = self._state.settings
-        labels = load_knowledge(settings.data, cache=settings.home / "cache").labels
+        cache = settings.home / "cache"
+        labels = load_knowledge(settings.data, cache=cache, site=settings.site).labels
         self._write(answer.diagnosis, labels)
         server = shown(self._request.post.rstrip("/"))
         _report(f"kept: {answer.page or f'{server}/v1/diagnoses/{answer.id}'}")

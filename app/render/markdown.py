@@ -32,7 +32,8 @@ def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
     shown = {case.title for case in answer.cases}  # quotes that stand elsewhere
     if answer.incident.first_error is not None:
         shown.add(answer.incident.first_error.text)
-    blocks = [f"## {md_text(head.title(answer, words))}", *_first(answer, words)]
+    blocks = [f"> {_linked(text, url)}" for text, url in present.notices(answer, words)]
+    blocks += [f"## {md_text(head.title(answer, words))}", *_first(answer, words)]
     blocks.append(_happened(answer, words))
     blocks += _causes(answer, words, shown)
     blocks += [md_text(text) for text in present.second_reading(answer, words)]
@@ -77,6 +78,9 @@ def _first(answer: Diagnosis, words: Words) -> list[str]:
             blocks += [label, _checks([check])]
         else:
             blocks += [label, _checks([NextStep(command=step.command, why=step.title)])]
+    if answer.causes:
+        pages = present.runbooks(answer.causes[0], words)
+        blocks += [f"- {_linked(title, url)}" for title, url in pages]
     if sure := head.certainty(answer, words):
         blocks.append(f"**{words('head.certainty')}**: {md_text(sure)}")
     if met := head.met_before(answer, words):
@@ -159,6 +163,10 @@ def _happened(answer: Diagnosis, words: Words) -> str:
 def _under(title: str, blocks: Sequence[str]) -> list[str]:
     """Blocks, the first of them under the title, which never stands alone; none for none."""
     return [f"{title}\n\n{blocks[0]}", *blocks[1:]] if blocks else []
+
+
+def _linked(text: str, url: str) -> str:
+    return md_link(text, url) if url else md_text(text)
 
 
 def _evidence(item: Evidence, quote: str, words: Words) -> str:

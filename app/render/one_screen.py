@@ -29,7 +29,14 @@ _Lines = tuple[str, ...]
 CERTAINTY_COLOURS = {"certain": "magenta", "likely": "cyan", "possible": "yellow"}  # by band
 LABELS = (
     *("head.fix", "head.check", "head.collect", "head.certainty", "head.met_before", "head.line"),
-    *("head.others", "head.settings", "head.similar", "heading.next", "heading.restart"),
+    *(
+        "site.runbook",
+        "head.others",
+        "head.settings",
+        "head.similar",
+        "heading.next",
+        "heading.restart",
+    ),
 )
 
 
@@ -56,6 +63,11 @@ def render_screen(
     answer = printable(diagnosis)
     column = max(cell_len(words(label)) for label in LABELS) + GAP
     first = [
+        click.style(line, fg=head.CARE)
+        for text, url in present.notices(answer, words)
+        for line in _text(f"{text} {url}".rstrip(), width)
+    ]
+    first += [
         click.style(line, fg=head.severity(answer), bold=True)
         for line in wrap(head.title(answer, words), width)
     ]
@@ -95,6 +107,7 @@ def _parts(answer: Diagnosis, words: Words, room: int) -> list[_Entry]:
     else:
         first = [
             _first_step(answer, words, room),
+            part("site.runbook", _runbooks(answer), 1),
             part("head.certainty", _why(answer, words, room)),
         ]
     unread = present.unread(answer.incident, words)
@@ -136,6 +149,12 @@ def _first_step(answer: Diagnosis, words: Words, room: int) -> _Entry:
     command = _command(step.command, words)
     lines = (*title, *command, *_text(head.caution(answer, words), room, fg=head.CARE))
     return _Entry(label=head.first_label(answer, words), items=(lines,))
+
+
+def _runbooks(answer: Diagnosis) -> list[_Lines]:
+    """The team's pages about the likeliest cause, a line each."""
+    pages = answer.causes[0].runbooks if answer.causes else ()
+    return [(f"{page.title}  {click.style(safe_url(page.url), underline=True)}",) for page in pages]
 
 
 def _why(answer: Diagnosis, words: Words, room: int) -> list[_Lines]:

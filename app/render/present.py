@@ -58,6 +58,27 @@ def second_reading(answer: Diagnosis, words: Words) -> list[str]:
     return [said, words("second.asks", ask=second.ask)] if second.ask else [said]
 
 
+# --- what the team adds --------------------------------------------------------------------------
+
+
+def notices(answer: Diagnosis, words: Words) -> list[Row]:
+    """What the team wants known above the answer: texts, each with an address or nothing."""
+    lead = words("site.notice")
+    return [
+        (words("word.reason", what=lead, reason=notice.text), safe_url(notice.url))
+        for notice in answer.notices
+    ]
+
+
+def runbooks(cause: RankedCause, words: Words) -> list[Row]:
+    """The team's pages about a cause: titles with addresses."""
+    lead = words.listing([words("site.runbook"), words("site.own")])
+    return [
+        (words("word.reason", what=lead, reason=page.title), safe_url(page.url))
+        for page in cause.runbooks
+    ]
+
+
 # --- numbers and places ------------------------------------------------------------------------
 
 
@@ -141,7 +162,7 @@ def evidence_place(item: Evidence, words: Words) -> str:
     where = place(item, words) or words.term("source", item.kind)
     if item.kind == "case" and not safe_url(item.source) and item.source not in item.reason:
         return f"{where} {item.source}"
-    return where
+    return words.listing([where, words("site.own") if item.origin else ""])
 
 
 def new_quote(item: Evidence, shown: set[str]) -> str:
@@ -167,8 +188,13 @@ def fresh_evidence(evidence: Iterable[Evidence], shown: set[str]) -> list[tuple[
 
 
 def fix_notes(fix: AnswerFix, words: Words) -> list[Row]:
-    """Where a fix applies and what to beware of."""
-    notes = (("row.applies_to", fix.applies_to), ("row.caution", fix.caution))
+    """Where a fix applies, what to beware of, and whether it is the team's own."""
+    own = words("site.folder") if fix.origin else ""
+    notes = (
+        ("row.applies_to", fix.applies_to),
+        ("row.caution", fix.caution),
+        ("site.from", own),
+    )
     return [(words(name), text) for name, text in notes if text]
 
 
@@ -184,6 +210,8 @@ def warning_notes(warning: SettingWarning, words: Words) -> list[str]:
         notes.append(words("word.use_instead", setting=warning.replacement))
     if warning.torch_versions:
         notes.append(words("word.versions", versions=warning.torch_versions))
+    if warning.origin:
+        notes.append(words("site.own"))
     return notes
 
 
@@ -215,6 +243,8 @@ def case_notes(case: SimilarCase, words: Words) -> list[str]:
         notes.append(words("word.why", what=words.listing(why)))
     if case.differs:
         notes.append(words("word.differs", what=words.listing(list(case.differs))))
+    if case.origin:
+        notes.append(words("site.own"))
     return notes
 
 

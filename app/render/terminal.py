@@ -84,7 +84,8 @@ def heading(text: str) -> str:
 def _head(answer: Diagnosis, words: Words, width: int) -> list[str]:
     """The headline, the whole of the first step, and the same incident met before."""
     colour = head.severity(answer)
-    lines = [
+    lines = notice_lines(answer, words, width)
+    lines += [
         click.style(line, fg=colour, bold=True) for line in wrap(head.title(answer, words), width)
     ]
     if answer.status == "no_timeout":
@@ -95,6 +96,15 @@ def _head(answer: Diagnosis, words: Words, width: int) -> list[str]:
         if address := head.met_address(answer):
             lines.append(INDENT + click.style(address, underline=True))
     return lines
+
+
+def notice_lines(answer: Diagnosis, words: Words, width: int) -> list[str]:
+    """What the team wants everybody to know."""
+    return [
+        click.style(line, fg="yellow")
+        for text, url in present.notices(answer, words)
+        for line in wrap(f"{text} {url}".rstrip(), width)
+    ]
 
 
 def _first_step(answer: Diagnosis, words: Words, width: int) -> list[str]:
@@ -167,6 +177,8 @@ def _causes(answer: Diagnosis, words: Words, width: int) -> list[list[str]]:
             lines += _evidence(item, quote, words, width)
         for fix in cause.fixes:
             lines += fix_lines(fix, words, width) if fix != first else []
+        for title, url in present.runbooks(cause, words):
+            lines += [*hang("  → ", title, width), f"{INDENT}{click.style(url, underline=True)}"]
         for check in cause.checks:
             lines += command_lines(check, width) if check.command not in commands else []
             commands.add(check.command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +20,15 @@ from kb.diagnose.fixes import (
 )
 from kb.diagnose.headline import headline
 from kb.diagnose.launchers import JobCommands, job_commands
+from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
 from kb.diagnose.met_before import met_before
+from kb.diagnose.notices import notices_of
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
+from kb.knowledge.site import is_of_site
 from kb.knowledge.versions import versions_meet
 from kb.settings_check import report_settings
 from kb.types.answer import (
@@ -33,6 +37,7 @@ from kb.types.answer import (
     AnswerFix,
     AnswerIncident,
     AnswerMoment,
+    AnswerRunbook,
     Diagnosis,
     Evidence,
     LikelyCause,
@@ -45,7 +50,7 @@ from kb.types.answer import (
 from kb.types.entries import Hit
 from kb.types.incident import Incident
 from kb.types.knowledge import Cause, Check, Collect, Fix
-from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity, ReaderName
+from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Origin, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
@@ -94,8 +99,18 @@ class _Rendering:
         return self.verdict.ranking.causes[0]
 
 
-def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: int) -> Diagnosis:
-    """The verdict as a Diagnosis with the `top` likeliest causes, in one language."""
+def render(
+    verdict: Verdict,
+    knowledge: Knowledge,
+    *,
+    language: Language,
+    top: int,
+    today: dt.date | None = None,
+) -> Diagnosis:
+    """The verdict as a Diagnosis with the `top` likeliest causes, in one language.
+
+    `today` chooses the team's notices; without it only those that are always shown are.
+    """
     reading, words = verdict.reading, Words(knowledge.labels, language)
     made = _Rendering(
         verdict=verdict,
@@ -135,6 +150,7 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         headline=headline(verdict, knowledge, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
         met_before=met_before(verdict, knowledge.event_by_id, words),
+        notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
     )
 
 
@@ -221,6 +237,10 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         restart=cause.restart if is_likely else "unknown",
         restart_reason=cause.restart_reason.get(words.language) if is_likely else "",
         cases=tuple(hit.entry_id for hit in cases[:CASES_A_CAUSE]),
+        runbooks=tuple(
+            AnswerRunbook(title=page.title.get(words.language), url=page.url)
+            for page in cause.runbooks
+        ),
     )
 
 
@@ -242,6 +262,7 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
             source=item.signal.source,
             reason=_reason(item.signal, made),
             file=item.signal.file,
+            origin=_origin(item.signal, made.knowledge),
         )
         for item in strongest[:EVIDENCE_SHOWN]
     ]
@@ -257,6 +278,14 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
         for hit in cases[:1]
     ]
     return tuple(evidence)
+
+
+def _origin(signal: Signal, knowledge: Knowledge) -> Origin:
+    """Whose pattern or word saw it."""
+    if signal.name.startswith(TERM):
+        return "site"
+    pattern = knowledge.pattern_by_id.get(signal.reason_id) if signal.kind == "log" else None
+    return pattern.origin if pattern is not None else ""
 
 
 def _quote(signal: Signal, made: _Rendering) -> str:
@@ -317,6 +346,7 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[Fix]:
         if fix.status == "confirmed"
     ]
     ordered = [*own, *order_fixes(cause.fixes, incident, seen)]
+    ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
     return here_first(ordered, incident, seen)[:FIXES_SHOWN]
 
 
@@ -331,6 +361,7 @@ def answer_fix(fix: Fix, words: Words) -> AnswerFix:
         applies_to=wording.scope(words, fix.applies_to),
         caution=fix.caution.get(words.language) if fix.caution else "",
         sources=fix.sources,
+        origin=fix.origin,
     )
 
 
@@ -433,4 +464,5 @@ def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
         why=tuple(why),
         differs=tuple(differs),
         kind=entry.kind,
+        origin="site" if is_of_site(entry) else "",
     )

@@ -14,6 +14,7 @@ from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
 from kb.diagnose.evidence_provided import missing_names, node_names, remark_names, seen_names
 from kb.diagnose.launchers import LauncherReader
+from kb.diagnose.learned import TermReader
 from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.same_project import ProjectNames
@@ -125,9 +126,17 @@ class Engine:
     """Weighs a reading; made once from the knowledge and the fitted weights."""
 
     def __init__(
-        self, knowledge: Knowledge, weights: Weights, reader: Reader | None = None
+        self,
+        knowledge: Knowledge,
+        weights: Weights,
+        reader: Reader | None = None,
+        terms: TermReader | None = None,
     ) -> None:
-        """Judge by `knowledge` and `weights`; without `reader` nothing learned is read."""
+        """Judge by `knowledge` and `weights`; without `reader` nothing learned is read.
+
+        `terms` finds the words that `weights` learned of the team's own outcomes.
+        """
+        self._terms = terms
         self._knowledge = knowledge
         self._weights = weights
         self._reader = reader
@@ -151,6 +160,7 @@ class Engine:
         return (
             *self.observations(reading, conflicts, torch),
             *self._read_description(reading),
+            *(self._terms.read(reading) if self._terms else ()),
         )
 
     def observations(

@@ -23,6 +23,7 @@ QUERIES = "queries.jsonl"
 PASSES = ("judgements-a.jsonl", "judgements-b.jsonl")
 SETTLED = "settled.jsonl"
 
+REPORTS = "golden/reports.jsonl"  # of data/
 QueryKind = Literal["words", "log", "mixed"]
 T = TypeVar("T")
 
@@ -40,6 +41,37 @@ class GoldenQuery:
     kind: QueryKind
     text: str
     typos: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenIncident:
+    """A report in the project's own words; `also` are causes as defensible as `cause`."""
+
+    id: str
+    lang: Language
+    cause: str
+    also: tuple[str, ...]
+    text: str
+    log: str
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The right causes, the first one first."""
+        return (self.cause, *self.also)
+
+    @property
+    def paste(self) -> str:
+        """Words and log as they are pasted."""
+        return f"{self.text}\n{self.log}".strip()
+
+
+def load_golden_reports(path: Path) -> tuple[GoldenIncident, ...]:
+    """The reports that judge the diagnosis, in the order of the file.
+
+    Raises:
+        DataError: the file is missing or breaks its schema.
+    """
+    return _lines(path, GoldenIncident)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,8 @@ SECTION_ROLES: dict[Language, dict[str, str]] = {
         "What did not help": "not_helped",
     },
 }
+CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
+SITE_CASES_KEY = "site/cases/"  # and those of the team's own site folder with this
 REQUIRED_ROLES = ("symptoms", "causes", "fixes", "verify")
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
@@ -80,8 +82,8 @@ class CaseMeta:
     fixes: tuple[CaseFix, ...] = ()
 
 
-def load_case(path: Path) -> Entry:
-    """Read and check one case file.
+def load_case(path: Path, *, folder: str = CASES_KEY) -> Entry:
+    """Read and check one case file; its source key begins with `folder`.
 
     Raises:
         DataError: the file is unreadable or breaks the schema; the message names file and field.
@@ -90,7 +92,7 @@ def load_case(path: Path) -> Entry:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}", todo="save the file as readable UTF-8") from error
-    return parse_case(text, name=path.name)
+    return replace(parse_case(text, name=path.name), source_key=f"{folder}{path.name}")
 
 
 def parse_case(text: str, *, name: str) -> Entry:
@@ -185,7 +187,7 @@ def _entry(meta: CaseMeta, sections: tuple[Section, ...], *, digest: str, name: 
         signature=meta.signature,
         sections=sections,
         chunks=(),
-        source_key=f"data/cases/{name}",
+        source_key=f"{CASES_KEY}{name}",
         digest=digest,
         claims=meta.claims,
         sources=meta.sources,

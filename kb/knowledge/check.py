@@ -18,6 +18,7 @@ from kb.knowledge.load import (
     read_yaml,
     wrong_references,
 )
+from kb.knowledge.site import site_of, site_readers, wrong_in_site
 
 LIKENESS = 0.85  # of a name used once to another from which it is taken for a slip of that
 
@@ -41,6 +42,23 @@ def check_knowledge(data: Path) -> Iterator[DataError]:
         knowledge = read_knowledge(data, check=False)
         yield from wrong_references(knowledge)
         yield from _misspelt_frameworks(knowledge)
+
+
+def check_site(knowledge: Knowledge, folder: Path) -> Iterator[DataError]:
+    """What is wrong with the files of a site folder beside the shipped `knowledge`."""
+    try:
+        readers = site_readers(folder)
+    except DataError as error:
+        yield error
+        return
+    values: dict[Path, object] = {}
+    for path, read in readers.items():
+        try:
+            values[path] = read()
+        except DataError as error:
+            yield error
+    if len(values) == len(readers):
+        yield from wrong_in_site(knowledge, site_of(values), folder)
 
 
 def failures(read: Callable[[], object]) -> Iterator[DataError]:

@@ -24,6 +24,7 @@ from kb.knowledge.versions import is_specifier
 from kb.types.entries import Entry
 from kb.types.knowledge import (
     Advice,
+    BadHost,
     Bilingual,
     Cause,
     Collect,
@@ -36,11 +37,12 @@ from kb.types.knowledge import (
     Launcher,
     Pattern,
     PolarityMark,
+    TeamNotice,
     Topic,
 )
 from kb.types.vocabulary import CUE_GROUPS, Polarity
 
-KNOWLEDGE_FORMAT = 9  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 12  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],
@@ -69,7 +71,7 @@ class Knowledge:
     `events` are the kinds of events that `patterns` make. `patterns` read program output, `cues` a
     person's description; both have the same shape.
     `missing_evidence` is what to ask for first where the input lacks it.
-    `labels` are the words faces show, by name.
+    `labels` are the words faces show, by name. `hosts` and `notices` are the team's alone.
     """
 
     digest: str
@@ -89,6 +91,8 @@ class Knowledge:
     contradictions: tuple[Contradiction, ...] = ()
     topics: tuple[Topic, ...] = ()
     polarity: tuple[PolarityMark, ...] = ()
+    hosts: tuple[BadHost, ...] = ()
+    notices: tuple[TeamNotice, ...] = ()
 
     @cached_property
     def cause_by_id(self) -> dict[str, Cause]:
@@ -130,28 +134,40 @@ def knowledge_files(data: Path) -> list[Path]:
     ]
 
 
-def knowledge_digest(data: Path) -> str:
-    """SHA-256 over names and contents of the knowledge files and the format number."""
+def knowledge_digest(data: Path, site: Path | None = None) -> str:
+    """SHA-256 over names and contents of the knowledge files and the format number.
+
+    Raises:
+        DataError: a file cannot be read; see also `kb.knowledge.site.site_files`.
+    """
+    from kb.knowledge.site import site_files
+
     digest = hashlib.sha256(f"format {KNOWLEDGE_FORMAT}".encode())
-    for path in knowledge_files(data):
+    files = [
+        (path, "reinstall, or point TIMEOUT_KB_DATA at data/") for path in knowledge_files(data)
+    ]
+    if site is not None:
+        digest.update(f"\0site {site}".encode())
+        files += [(path, "make it readable, or remove it") for path in site_files(site)]
+    for path, todo in files:
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise DataError(
-                f"{path}: {error.strerror}", todo="reinstall, or point TIMEOUT_KB_DATA at data/"
-            ) from error
+            raise DataError(f"{path}: {error.strerror}", todo=todo) from error
         digest.update(f"\0{path.name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 
 
-def load_knowledge(data: Path, *, cache: Path | None = None) -> Knowledge:
+def load_knowledge(data: Path, *, cache: Path | None = None, site: Path | None = None) -> Knowledge:
     """Read and check the knowledge under `data`; with `cache` (a folder) keep and reuse the result.
+
+    `site` is a folder of the team's own knowledge, see `kb.knowledge.site`.
 
     Raises:
         DataError: a file is missing or breaks its schema; the message names file and field.
     """
-    digest = knowledge_digest(data)
+    digest = knowledge_digest(data, site)
     cached = cache / f"knowledge-{digest[:16]}.json" if cache else None
     if cached is not None and cached.is_file():
         try:
@@ -159,6 +175,10 @@ def load_knowledge(data: Path, *, cache: Path | None = None) -> Knowledge:
         except msgspec.DecodeError:
             cached.unlink(missing_ok=True)  # damaged: rebuilt below from the truth
     knowledge = read_knowledge(data, digest=digest)
+    if site is not None:
+        from kb.knowledge.site import with_site
+
+        knowledge = with_site(knowledge, site)
     if cached is not None:
         _write_cache(cached, knowledge)
     return knowledge
@@ -227,8 +247,10 @@ def read_labels(folder: Path) -> dict[str, Bilingual]:
     return labels
 
 
-def read_yaml(path: Path, kind: type[T], *, decode: Decode | None = None) -> T:
+def read_yaml(path: Path, kind: type[T], *, decode: Decode | None = None, name: str = "") -> T:
     """Read a YAML file into `kind`, strictly; `decode` makes values of types YAML has not.
+
+    Messages call it by `name`, by default the file's own.
 
     Raises:
         DataError: missing, or see `kb.knowledge.schema.parse_yaml`.
@@ -239,7 +261,7 @@ def read_yaml(path: Path, kind: type[T], *, decode: Decode | None = None) -> T:
         raise DataError(f"{path}: {error.strerror}", todo="reinstall the package") from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}", todo="save the file as readable UTF-8") from error
-    return parse_yaml(text, kind, name=path.name, decode=decode)
+    return parse_yaml(text, kind, name=name or path.name, decode=decode)
 
 
 def check_references(knowledge: Knowledge) -> None:

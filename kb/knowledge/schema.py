@@ -46,6 +46,10 @@ def parse_yaml(
         raise _not_yaml(error, text, name, first_line) from error
     except yaml.YAMLError as error:
         raise DataError(f"{name} is not YAML: {error}") from error
+    except RecursionError as error:
+        raise DataError(f"{name} is nested too deeply", todo="see data/README.md") from error
+    except ValueError as error:  # a date of month 13, a number of thousands of digits
+        raise DataError(f"{name} is not YAML: {error}", todo="quote what is text") from error
     try:
         value = msgspec.convert(raw, kind, dec_hook=decode)
     except msgspec.ValidationError as error:

@@ -256,7 +256,11 @@ class _Judge:
 
     def judged(self) -> Iterator[_Judged]:
         """What is true of each setting, and whether that is wrong and not only worth a note."""
-        return (item for setting in self._settings for item in self._about(setting))
+        for setting in self._settings:
+            advice = self._advice.get(setting.name)
+            origin = advice.origin if advice is not None else ""
+            for item in self._about(setting):
+                yield item._replace(warning=replace(item.warning, origin=origin))
 
     def knows(self, setting: SettingMention) -> bool:
         """Whether anything is known of a setting's name."""

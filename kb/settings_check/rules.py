@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from kb.errors import DataError, InputError
 from kb.knowledge.versions import versions_meet
 from kb.settings_check.extract import SettingMention
+from kb.text.linear_expression import linear_expression
 from kb.types.knowledge import Advice, AdviceRule
 
 # Without a version given, what holds for older torch only is left out: nobody starts a job with
@@ -54,7 +55,7 @@ def applying_rules(
     rules: list[AdviceRule] = []
     unread: list[AdviceRule] = []
     for rule in advice.rules:
-        if not value_matches(rule.value, setting.value):
+        if not value_matches(rule.value, setting.value, linear=bool(advice.origin)):
             continue
         if rule.verdict == "contradicts" and not contradicting(advice, setting, others):
             continue
@@ -113,8 +114,10 @@ def _is_named(other: SettingMention, entry: str) -> bool:
     return other.value.lower() == value.lower()
 
 
-def value_matches(test: str, value: str) -> bool:
+def value_matches(test: str, value: str, *, linear: bool = False) -> bool:
     """Whether `value` passes a rule's test (see `AdviceRule.value`).
+
+    An expression is one of `re`, or where it has to be `linear` one of RE2.
 
     Raises:
         DataError: the test is none of the known forms.
@@ -127,6 +130,8 @@ def value_matches(test: str, value: str) -> bool:
     if kind == "=":
         return value.lower() in rest.lower().split("|")
     if kind == "~":
+        if linear:
+            return linear_expression(rest).fullmatch(value) is not None
         return re.fullmatch(rest, value) is not None
     limit, seen = number(rest), number(value)
     if kind not in "<>" or limit is None:

@@ -71,7 +71,7 @@ def main(threads: Sequence[Path], output: Path | None) -> None:
     """
     settings = load_settings()
     with tempfile.TemporaryDirectory() as folder:
-        service = open_service(replace(settings, home=Path(folder)))
+        service = open_service(replace(settings, home=Path(folder), site=None))
         try:
             labelled = [thread for path in threads for thread in load_threads(path)]
             reports = load_reports(settings.data / REPORTS)

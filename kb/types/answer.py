@@ -12,6 +12,8 @@ from kb.types.vocabulary import (
     EntryKind,
     EvidenceKind,
     Language,
+    NoticeKind,
+    Origin,
     ReaderName,
     Restart,
     Stage,
@@ -35,6 +37,7 @@ class Evidence:
     source: str
     reason: str = ""
     file: str = ""
+    origin: Origin = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,15 @@ class AnswerFix:
     applies_to: str
     caution: str
     sources: tuple[str, ...]
+    origin: Origin = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRunbook:
+    """A page of the team about a cause."""
+
+    title: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,7 @@ class RankedCause:
     restart: Restart
     restart_reason: str
     cases: tuple[str, ...]
+    runbooks: tuple[AnswerRunbook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +106,7 @@ class SimilarCase:
     why: tuple[str, ...]
     differs: tuple[str, ...] = ()
     kind: EntryKind = "case"
+    origin: Origin = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +121,21 @@ class SettingWarning:
     replacement: str = ""
     line: int = 0
     file: str = ""
+    origin: Origin = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerNotice:
+    """What the team wants known above the answer: a notice, or a bad host that the log names.
+
+    `id` is the notice's, or the host as the log has it; `ranks` are those that ran on it.
+    """
+
+    kind: NoticeKind
+    id: str
+    text: str
+    url: str = ""
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,3 +316,4 @@ class Diagnosis:
     headline: str = ""
     first_fix: FirstStep | None = None
     met_before: MetBefore | None = None
+    notices: tuple[AnswerNotice, ...] = ()

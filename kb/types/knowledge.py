@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 
 from kb.types.vocabulary import (
@@ -12,6 +13,7 @@ from kb.types.vocabulary import (
     Language,
     Level,
     MarkRole,
+    Origin,
     PatternKind,
     PatternScope,
     Restart,
@@ -67,6 +69,15 @@ class Fix:
     status: ClaimStatus = "reported"
     sources: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    origin: Origin = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runbook:
+    """A page of the team that says what to do about a cause."""
+
+    title: Bilingual
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +176,7 @@ class Cause:
     checks: tuple[Check, ...] = ()
     collect: tuple[Collect, ...] = ()
     sources: tuple[str, ...] = ()
+    runbooks: tuple[Runbook, ...] = ()
 
 
 # --- knowledge: data/events.yaml and data/patterns.yaml ------------------------------------------
@@ -223,6 +235,7 @@ class Pattern:
     needed: bool = False
     ignore_case: bool = False
     sources: tuple[str, ...] = ()
+    origin: Origin = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +371,7 @@ class Advice:
     sets_group_timeout: bool = False
     related: tuple[str, ...] = ()
     status: ClaimStatus = "confirmed"
+    origin: Origin = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,6 +405,49 @@ class Contradiction:
     replacement: str = ""
     causes: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+
+
+# --- knowledge: the team's site folder ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteCause:
+    """What a team adds to a cause: an entry of the site folder's causes.yaml, `id` is the cause."""
+
+    id: str
+    fixes: tuple[Fix, ...] = ()
+    runbooks: tuple[Runbook, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadHost:
+    """A host the team knows to be bad: an entry of the site folder's hosts.yaml.
+
+    `name` is as logs print it, whatever the case; without a dot it also stands for the host's
+    name with a domain behind.
+    """
+
+    name: str
+    reason: Bilingual
+    since: dt.date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamNotice:
+    """A sentence above the answers: an entry of the site folder's notices.yaml.
+
+    Attributes:
+        since, until: the first and the last day it is shown.
+        causes: shown above answers that name one of these causes; empty: above all.
+        url: a page that says more.
+    """
+
+    id: str
+    text: Bilingual
+    since: dt.date | None = None
+    until: dt.date | None = None
+    causes: tuple[str, ...] = ()
+    url: str = ""
 
 
 # --- knowledge: data/cases/*.md ----------------------------------------------------------------

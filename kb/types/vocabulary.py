@@ -17,6 +17,8 @@ DiagnosisStatus = Literal["diagnosed", "unknown", "no_timeout"]
 EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader", "language_model"]
 ReaderName = Literal["evidence", "reader", "cases", "language_model"]
 StepKind = Literal["fix", "check", "collect"]
+Origin = Literal["", "site"]  # of knowledge: shipped, or of the team's site folder
+NoticeKind = Literal["notice", "bad_host"]
 Level = Literal["low", "medium", "high"]
 AdviceVerdict = Literal[
     "no_effect",

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 import kb
-from kb.bootstrap import CASES_KEY, STAMP, open_service, sync_cases
+from kb.bootstrap import STAMP, open_service, sync_cases
 from kb.errors import NotFoundError, SearchIndexError, StoreError
+from kb.knowledge.cases import CASES_KEY
 from kb.service import Service
 from kb.settings import Settings
 from kb.types.answer import Diagnosis

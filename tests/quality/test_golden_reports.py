@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from kb.bootstrap import open_service
+from kb.evaluation.golden import REPORTS, GoldenIncident, load_golden_reports
 from kb.service import Service
 from kb.settings import Settings
 from kb.types.answer import Diagnosis
@@ -23,22 +23,11 @@ EACH_CAUSE = 3  # reports at least
 pytestmark = pytest.mark.slow
 
 
-class GoldenReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A report in the project's own words; `also` are causes as defensible as `cause`."""
-
-    id: str
-    lang: str
-    cause: str
-    also: list[str]
-    text: str
-    log: str
-
-
 @dataclass(frozen=True)
 class JudgedReport:
     """A report and what it was answered."""
 
-    report: GoldenReport
+    report: GoldenIncident
     diagnosis: Diagnosis
 
     def among(self, count: int) -> bool:
@@ -47,10 +36,9 @@ class JudgedReport:
 
 
 @pytest.fixture(scope="module")
-def reports(data_dir: Path) -> list[GoldenReport]:
+def reports(data_dir: Path) -> list[GoldenIncident]:
     """The shipped reports."""
-    lines = (data_dir / "golden" / "reports.jsonl").read_bytes().splitlines()
-    return [msgspec.json.decode(line, type=GoldenReport) for line in lines]
+    return list(load_golden_reports(data_dir / REPORTS))
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +50,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")
-def judged(reports: list[GoldenReport], service: Service) -> list[JudgedReport]:
+def judged(reports: list[GoldenIncident], service: Service) -> list[JudgedReport]:
     """All reports answered."""
-    return [
-        JudgedReport(report, service.diagnose_text(f"{report.text}\n{report.log}".strip()))
-        for report in reports
-    ]
+    return [JudgedReport(report, service.diagnose_text(report.paste)) for report in reports]
 
 
 def test_every_cause_is_asked_for_in_both_languages(
-    reports: list[GoldenReport], service: Service
+    reports: list[GoldenIncident], service: Service
 ) -> None:
     """The set judges all causes; a cause nobody asks for could be lost unseen."""
     causes = {cause.id for cause in service.knowledge.causes} | {UNKNOWN}

@@ -58,7 +58,8 @@ def diagnosis_message(
     """
     answer = printable(diagnosis)
     title = head.title(answer, words)
-    blocks: list[Block] = [kit.header(title)]
+    blocks: list[Block] = [kit.rich_text(_linked(row)) for row in present.notices(answer, words)]
+    blocks.append(kit.header(title))
     if len(title) > kit.MAX_HEADER:
         blocks.append(kit.section(title))
     if answer.status == "no_timeout":
@@ -117,6 +118,13 @@ def _incident(answer: Diagnosis, words: Words) -> list[Block]:
     return blocks
 
 
+def _linked(row: present.Row) -> Element:
+    """A line of the team's, with the page it names."""
+    text, url = row
+    link = [kit.spacing(), kit.link(url, url)] if url else []
+    return kit.paragraph(kit.text_run(text), *link)
+
+
 def _causes(answer: Diagnosis, words: Words) -> list[Block]:
     likely = [cause for cause in answer.causes[:CAUSES] if not present.is_faint(cause)]
     shown = likely or answer.causes[:1]
@@ -157,7 +165,8 @@ def _first_step(answer: Diagnosis, words: Words) -> list[Block]:
     if step is None:
         return []
     if fix is not None:
-        return [kit.titled(head.first_label(answer, words)), fix_block(fix, words)]
+        pages = [kit.rich_text(_linked(row)) for row in present.runbooks(answer.causes[0], words)]
+        return [kit.titled(head.first_label(answer, words)), fix_block(fix, words), *pages]
     if check is not None and step.kind == "check":
         return _commands(f"head.{step.kind}", [check], words)
     return _commands(f"head.{step.kind}", [NextStep(command=step.command, why=step.title)], words)

@@ -77,8 +77,10 @@ def head(shown: ShownDiagnosis) -> Markup:
             quote=markup.quote(first.text),
         )
     return html(
-        '<section class="tk-verdict tk-{tone}" aria-live="polite"><h1 class="tk-h1">{verdict}</h1>'
+        '{notices}<section class="tk-verdict tk-{tone}" aria-live="polite">'
+        '<h1 class="tk-h1">{verdict}</h1>'
         '<p class="tk-summary">{summary}</p>{culprits}{error}</section>',
+        notices=join(_linked(text, url) for text, url in present.notices(diagnosis, words)),
         tone=tone(diagnosis),
         verdict=present.verdict(diagnosis, words),
         culprits=join(
@@ -87,6 +89,15 @@ def head(shown: ShownDiagnosis) -> Markup:
         ),
         error=error,
         summary=diagnosis.summary,
+    )
+
+
+def _linked(text: str, url: str) -> Markup:
+    """A line of the team's, with the page it names."""
+    return html(
+        '<p class="tk-note tk-possible">{text} {link}</p>',
+        text=text,
+        link=markup.link(url, url) if url else NOTHING,
     )
 
 
@@ -144,6 +155,7 @@ def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
     show(cause_head(cause, number, words))
     show(markup.section(words("heading.evidence"), evidence_html(shown, cause), level=3))
     cards.show_fixes(cause.fixes, words, level=3, opened=OPEN_FIXES if number == 1 else 0)
+    show(join(_linked(title, url) for title, url in present.runbooks(cause, words)))
     if cause.checks:
         with st.expander(words("heading.checks")):
             for check in cause.checks:

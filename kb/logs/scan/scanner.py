@@ -13,17 +13,19 @@ import hashlib
 import importlib.metadata
 import re
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kb.errors import DataError
 from kb.files.atomic import write_file
+from kb.text.linear_expression import linear_expression
 from kb.types.knowledge import Pattern
 
 CACHE_FORMAT = 3  # raise it when flags or the choice of patterns change
 ONCE_A_BLOCK = ("context", "fact")
+SHOWN_CHARS = 80  # of a line in a message
 Hit = tuple[int, int]  # number of the pattern, offset behind its end
 
 
@@ -40,13 +42,39 @@ def _compiled(text: str, flags: int) -> re.Pattern[str]:
 
 def expression(pattern: Pattern) -> re.Pattern[str]:
     """What finds the pattern in a line's text."""
+    if pattern.origin:
+        return linear_expression(pattern.regex, ignore_case=pattern.ignore_case)
     return _compiled(pattern.regex, regex_flags(pattern))
 
 
 def capture_expression(pattern: Pattern) -> re.Pattern[str] | None:
     """What takes the fields out of a line, or None."""
-    flags = re.IGNORECASE if pattern.ignore_case else 0
-    return _compiled(pattern.capture, flags) if pattern.capture else None
+    if not pattern.capture:
+        return None
+    if pattern.origin:
+        return linear_expression(pattern.capture, ignore_case=pattern.ignore_case)
+    return _compiled(pattern.capture, re.IGNORECASE if pattern.ignore_case else 0)
+
+
+def wrong_patterns(patterns: Iterable[Pattern]) -> Iterator[DataError]:
+    """What is wrong with patterns of a site folder: expressions, and the lines that test them."""
+    for pattern in patterns:
+        where = f"patterns.yaml: [{pattern.id}]"
+        if not pattern.examples:
+            yield DataError(f"{where}: no examples", todo="add a line that it finds")
+        try:
+            expression(pattern)
+            capture_expression(pattern)
+            scanner = Scanner([pattern], once_a_block=False)
+        except DataError as error:
+            yield DataError(f"{where}: {error.what}", todo=error.todo)
+            continue
+        for line in (*pattern.examples, *pattern.negatives):
+            wanted = line not in pattern.negatives
+            if bool(scanner.scan(line.encode())) != wanted:
+                fails = "does not find its example" if wanted else "finds its negative"
+                what = f"{where}: it {fails} {line[:SHOWN_CHARS]!r}"
+                yield DataError(what, todo="change the expression or the line")
 
 
 class Scanner:
