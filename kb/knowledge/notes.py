@@ -93,6 +93,8 @@ def _body(text: str, name: str) -> Bilingual:
         heading[1]: text[heading.end() : end].strip()
         for heading, end in zip(headings, ends, strict=True)
     }
+    if len(parts) < len(headings):
+        raise DataError(f"{name}: a heading stands twice", todo="join the two parts")
     for title in parts:
         if title not in HEADINGS.values():
             known = ", ".join(f"'## {known}'" for known in HEADINGS.values())

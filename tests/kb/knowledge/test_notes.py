@@ -84,6 +84,7 @@ def test_a_note_holds_what_its_file_says() -> None:
         ('  - {url: "https://example.org/docs", confirms: the argument}\n', "  []\n", "no sources"),
         ("## English\n", "## english\n", "unknown heading '## english'"),
         ("It is an argument.\n\n```bash\n## no heading\npython toy.py\n```\n", "", "'## English'"),
+        ("It is an argument.", "It is.\n## English\nAgain.", "a heading stands twice"),
         ("## English\nIt is", "## English\n```text\nmore\n```\nIt is", "the blocks of"),
         ("python toy.py\n```\n\n## English", "python toy.py\n\n## English", "is missing or empty"),
         (
@@ -104,6 +105,7 @@ def test_a_note_holds_what_its_file_says() -> None:
         "no-sources",
         "heading",
         "empty-language",
+        "heading-twice",
         "blocks-differ",
         "block-swallows-language",
         "block-open",
