@@ -18,9 +18,9 @@ from ingest.wordlists import WordLists
 from kb.errors import InputError
 from kb.text.language import detect_language
 from kb.text.redact import redact
-from kb.types.entries import CauseClaim, Claim, Entry, Section, Source
+from kb.types.entries import CauseClaim, Claim, Entry, Section
 from kb.types.incident import LogReading
-from kb.types.knowledge import Bilingual, Fix
+from kb.types.knowledge import Bilingual, Fix, Source
 from kb.types.vocabulary import ClaimStatus, EntryKind
 
 MIN_TEXT = 40  # characters; less is a login page or an empty shell

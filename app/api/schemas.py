@@ -16,8 +16,8 @@ from app.inputs.feedback import StoredFeedback
 from kb.chat.types import Turn
 from kb.incidents.records import IncidentRecord
 from kb.types.answer import Diagnosis
-from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Source, Tags
-from kb.types.knowledge import Bilingual, Fix
+from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Tags
+from kb.types.knowledge import Bilingual, Fix, Source
 from kb.types.vocabulary import ClaimStatus, EntryKind, Language
 
 MAX_CAUSES = 19  # there are no more cause ids

@@ -20,7 +20,8 @@ from ingest.writeups import both, cause_claims, document_entry, fixes_of
 from kb.errors import InputError, KBError
 from kb.files.decode import clean_text
 from kb.text.redact import redact
-from kb.types.entries import Claim, Entry, Source
+from kb.types.entries import Claim, Entry
+from kb.types.knowledge import Source
 from kb.types.vocabulary import ClaimStatus, Stage
 
 MAX_RECORD_BYTES = 16 * MIB  # the longest issues have 1 MiB; more is not a thread

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import cast
 
 from kb.errors import DataError
+from kb.knowledge.front_matter import FRONT_LINE, check_id, read_markdown, split_front_matter
 from kb.knowledge.schema import parse_yaml
-from kb.types.entries import CauseClaim, Chunk, Claim, Entry, Section, Source, Tags
-from kb.types.knowledge import AppliesTo, Bilingual, Fix
+from kb.types.entries import CauseClaim, Chunk, Claim, Entry, Section, Tags
+from kb.types.knowledge import AppliesTo, Bilingual, Fix, Source
 from kb.types.vocabulary import Backend, ClaimStatus, Language, Level, Stage
 
 SECTION_ROLES: dict[Language, dict[str, str]] = {
@@ -40,8 +41,6 @@ SECTION_ROLES: dict[Language, dict[str, str]] = {
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 SITE_CASES_KEY = "site/cases/"  # and those of the team's own site folder with this
 REQUIRED_ROLES = ("symptoms", "causes", "fixes", "verify")
-_FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n(.*)\Z", re.DOTALL)
-_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +87,8 @@ def load_case(path: Path, *, folder: str = CASES_KEY) -> Entry:
     Raises:
         DataError: the file is unreadable or breaks the schema; the message names file and field.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}", todo="save the file as readable UTF-8") from error
-    return replace(parse_case(text, name=path.name), source_key=f"{folder}{path.name}")
+    case = parse_case(read_markdown(path), name=path.name)
+    return replace(case, source_key=f"{folder}{path.name}")
 
 
 def parse_case(text: str, *, name: str) -> Entry:
@@ -101,21 +97,15 @@ def parse_case(text: str, *, name: str) -> Entry:
     Raises:
         DataError: the text breaks the schema; the message says what is missing in plain words.
     """
-    match = _FRONT.match(text)
-    if match is None:
-        raise DataError(f"{name}: no front matter", todo="start the file with --- lines and YAML")
-    meta = _meta(match[1], name)
-    sections = _sections(match[2], name)
+    front, body = split_front_matter(text, name)
+    meta = _meta(front, name)
+    sections = _sections(body, name)
     return _entry(meta, sections, digest=hashlib.sha256(text.encode()).hexdigest(), name=name)
 
 
 def _meta(front: str, name: str) -> CaseMeta:
-    meta = parse_yaml(front, CaseMeta, name=name, first_line=2)  # below the first ---
-    if f"{meta.id}.md" != name or not _SLUG.match(meta.id):
-        raise DataError(
-            f"{name}: id {meta.id!r} is not the file's name",
-            todo="use lower-case words joined by '-' for both",
-        )
+    meta = parse_yaml(front, CaseMeta, name=name, first_line=FRONT_LINE)
+    check_id(meta.id, name)
     if not meta.sources:
         raise DataError(f"{name}: no sources", todo="name the page that confirms the case")
     return meta

@@ -18,13 +18,14 @@ from kb.knowledge.load import (
     read_yaml,
     wrong_references,
 )
+from kb.knowledge.notes import load_note
 from kb.knowledge.site import site_of, site_readers, wrong_in_site
 
 LIKENESS = 0.85  # of a name used once to another from which it is taken for a slip of that
 
 
 def check_knowledge(data: Path) -> Iterator[DataError]:
-    """What is wrong with causes, patterns, facts, advice, labels and cases, a file at a time.
+    """What is wrong with the files of the knowledge, a file at a time.
 
     References from file to file are checked once every file is right by itself.
     """
@@ -33,6 +34,7 @@ def check_knowledge(data: Path) -> Iterator[DataError]:
         *(partial(read_yaml, data / name, kind) for name, kind in FILES.items()),
         partial(read_labels, data / "labels"),
         *(partial(load_case, path) for path in sorted((data / "cases").glob("*.md"))),
+        *(partial(load_note, path) for path in sorted((data / "notes").glob("*.md"))),
     ]
     for read in readers:
         for error in failures(read):
@@ -72,6 +74,7 @@ def failures(read: Callable[[], object]) -> Iterator[DataError]:
 def _misspelt_frameworks(knowledge: Knowledge) -> Iterator[DataError]:
     """Frameworks named once that look like one named elsewhere; new ones are welcome."""
     used = [(f"{case.id}.md", name) for case in knowledge.cases for name in case.tags.frameworks]
+    used += [(f"{note.id}.md", name) for note in knowledge.notes for name in note.frameworks]
     for where, fixes in (
         *((f"{case.id}.md", case.fixes) for case in knowledge.cases),
         *((f"causes.yaml: {cause.id}", cause.fixes) for cause in knowledge.causes),

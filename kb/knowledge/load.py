@@ -1,4 +1,4 @@
-"""The knowledge of `data/`: causes, patterns, advice, cases and labels, loaded and checked.
+"""The knowledge of `data/`: causes, patterns, advice, cases, notes and labels, loaded and checked.
 
 Reading the YAML takes most of a second, so what was checked once is kept as one JSON file in the
 state folder under the digest of the files it came from; any change to a file makes a new one.
@@ -35,6 +35,7 @@ from kb.types.knowledge import (
     InputEvidence,
     JobSetting,
     Launcher,
+    Note,
     Pattern,
     PolarityMark,
     TeamNotice,
@@ -93,6 +94,7 @@ class Knowledge:
     polarity: tuple[PolarityMark, ...] = ()
     hosts: tuple[BadHost, ...] = ()
     notices: tuple[TeamNotice, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @cached_property
     def cause_by_id(self) -> dict[str, Cause]:
@@ -131,6 +133,7 @@ def knowledge_files(data: Path) -> list[Path]:
         *(data / name for name in FILES),
         *sorted((data / "labels").glob("*.yaml")),
         *sorted((data / "cases").glob("*.md")),
+        *sorted((data / "notes").glob("*.md")),
     ]
 
 
@@ -203,6 +206,7 @@ def read_knowledge(data: Path, *, digest: str = "", check: bool = True) -> Knowl
         DataError: a file is missing or breaks its schema.
     """
     from kb.knowledge.cases import load_case
+    from kb.knowledge.notes import load_note
 
     values = {name: read_yaml(data / name, kind) for name, kind in FILES.items()}
     knowledge = Knowledge(
@@ -222,6 +226,7 @@ def read_knowledge(data: Path, *, digest: str = "", check: bool = True) -> Knowl
         contradictions=values["contradictions.yaml"],
         topics=values["topics.yaml"],
         polarity=values["polarity.yaml"],
+        notes=tuple(load_note(path) for path in sorted((data / "notes").glob("*.md"))),
         labels=read_labels(data / "labels"),
     )
     if check:
@@ -291,6 +296,7 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
     yield from _twice("launchers.yaml", [item.id for item in knowledge.launchers])
     yield from _twice("job_settings.yaml", [item.id for item in knowledge.job_settings])
     yield from _twice("contradictions.yaml", [item.id for item in knowledge.contradictions])
+    yield from _wrong_notes(knowledge)
     fixes = [fix.id for cause in knowledge.causes for fix in cause.fixes]
     yield from _twice("fixes of causes.yaml", fixes)
     for where, names in _causes_named(knowledge):
@@ -327,6 +333,15 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
                 yield from _unknown(where, [name], f"{kind} that can be seen", seen[kind])
 
 
+def _wrong_notes(knowledge: Knowledge) -> Iterator[DataError]:
+    documents = [case.id for case in knowledge.cases] + [note.id for note in knowledge.notes]
+    yield from _twice("cases and notes", documents)
+    settings = [advice.id for advice in knowledge.advice]
+    settings += [name for advice in knowledge.advice for name in advice.related]
+    for note in knowledge.notes:
+        yield from _unknown(f"{note.id}.md: settings", note.settings, "setting", settings)
+
+
 def _unknown(
     where: str, names: Iterable[str], what: str, known: Sequence[str]
 ) -> Iterator[DataError]:
@@ -360,6 +375,7 @@ def _causes_named(knowledge: Knowledge) -> Iterator[tuple[str, Iterable[str]]]:
     """Where causes are named, and which."""
     for case in knowledge.cases:
         yield f"{case.id}.md: cause", [claim.id for claim in case.causes]
+    yield from ((f"{note.id}.md: causes", note.causes) for note in knowledge.notes)
     for pattern in knowledge.patterns:
         yield f"patterns.yaml: causes of {pattern.id}", pattern.causes
     for cue in knowledge.cues:
@@ -385,6 +401,8 @@ def _versions_named(knowledge: Knowledge) -> Iterator[tuple[str, Iterable[str]]]
     for advice in knowledge.advice:
         for rule in advice.rules:
             yield f"advice.yaml: versions of {advice.id}", rule.versions
+    for note in knowledge.notes:
+        yield f"{note.id}.md: versions", note.versions
     for case in knowledge.cases:
         for fix in case.fixes:
             yield f"{case.id}.md: versions of {fix.id}", fix.applies_to.versions

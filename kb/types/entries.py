@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kb.types.knowledge import Advice, Bilingual, Fix
+from kb.types.knowledge import Advice, Bilingual, Fix, Source
 from kb.types.vocabulary import ClaimStatus, EntryKind, Language, Stage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A page and what it confirms."""
-
-    url: str
-    confirms: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from kb.types.vocabulary import (
     Language,
     Level,
     MarkRole,
+    NoteStatus,
     Origin,
     PatternKind,
     PatternScope,
@@ -31,6 +32,14 @@ class Bilingual:
     def get(self, language: Language) -> str:
         """The text in `language`."""
         return self.zh if language == "zh" else self.en
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A page and what it confirms."""
+
+    url: str
+    confirms: str = ""
 
 
 # --- knowledge: data/causes.yaml ---------------------------------------------------------------
@@ -405,6 +414,50 @@ class Contradiction:
     replacement: str = ""
     causes: dict[str, float] = field(default_factory=dict)
     reason: str = ""
+
+
+# --- knowledge: data/notes/*.md ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteQuestions:
+    """The ways in which people ask what a note answers, in each language."""
+
+    zh: tuple[str, ...]
+    en: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRun:
+    """A command of a note that was run, and the versions it was run with (``torch 2.13.0``)."""
+
+    command: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A short answer to what people ask around a hang: one file of data/notes.
+
+    Attributes:
+        frameworks, settings, causes: what it is about, by the names that advice, cases and causes
+            have for it.
+        versions: the versions for which the text holds, as specifiers (``torch>=2.2``).
+        run: empty: nothing in it was run.
+        body: Markdown of a few sentences and fenced blocks, which are the same in both languages.
+    """
+
+    id: str
+    title: Bilingual
+    questions: NoteQuestions
+    sources: tuple[Source, ...]
+    status: NoteStatus
+    body: Bilingual
+    frameworks: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    run: tuple[NoteRun, ...] = ()
 
 
 # --- knowledge: the team's site folder ---------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Literal
 
 Language = Literal["zh", "en"]
 ClaimStatus = Literal["confirmed", "reported", "unverified", "contradicted"]
+NoteStatus = Literal["confirmed", "reported", "unverified"]
 EntryKind = Literal["case", "writeup", "thread", "incident"]
 Stage = Literal["init", "data", "train", "eval", "save", "load", "inference", "unknown"]
 Backend = Literal["nccl", "gloo", "hccl", "rccl", "other"]

@@ -14,9 +14,9 @@ from kb.types.answer import (
     FirstStep,
     RankedCause,
 )
-from kb.types.entries import CauseClaim, Entry, Section, Source, Tags
+from kb.types.entries import CauseClaim, Entry, Section, Tags
 from kb.types.incident import Fact, FirstError, RankState, Wave
-from kb.types.knowledge import Bilingual, Cause, Fix
+from kb.types.knowledge import Bilingual, Cause, Fix, Source
 from kb.types.vocabulary import Language
 
 TIMEOUT_MARK = "Watchdog caught collective operation timeout"

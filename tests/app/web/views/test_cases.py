@@ -17,8 +17,8 @@ from app.web.views import cases as browse
 from kb.errors import NotFoundError
 from kb.knowledge.labels import Words
 from kb.service import Service
-from kb.types.entries import CauseClaim, Claim, Entry, Filters, Section, Source, Tags
-from kb.types.knowledge import Bilingual, Fix
+from kb.types.entries import CauseClaim, Claim, Entry, Filters, Section, Tags
+from kb.types.knowledge import Bilingual, Fix, Source
 from kb.types.vocabulary import Language
 from tests.app.samples import make_entry
 from tests.app.web.conftest import OpenPage, address_of, codes_of, html_of, shown_text
