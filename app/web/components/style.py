@@ -40,6 +40,7 @@ DARK = {
 }
 # name: (text light, ground light, text dark, ground dark)
 TONES = {
+    "sure": ("#093b78", "#cfe2f8", "#b9dafc", "#17385f"),
     "good": ("#12633a", "#e3f4ea", "#86d9a9", "#14301f"),
     "likely": ("#0a4f9e", "#e4effb", "#8fc3fa", "#14283f"),
     "possible": ("#7a4a00", "#fdf1da", "#f0c36f", "#33270f"),

@@ -12,8 +12,9 @@ import streamlit as st
 from app.render.escape import printable
 from app.web.components import actions, answer_actions, markup, second_reading, style
 from app.web.components.actions import Notice
+from app.web.components.answer_head import ShownDiagnosis
 from app.web.components.answer_state import MIB, AnswerState, api_command, diagnose_input
-from app.web.components.diagnosis import ShownDiagnosis, show_answer
+from app.web.components.diagnosis import show_answer
 from app.web.components.markup import html, show
 from app.web.context import interface_words, language, parameter, service, show_error
 from kb.errors import KBError
@@ -150,7 +151,7 @@ def _answer(state: AnswerState, words: Words) -> None:
     if state.names:
         show(markup.faint(words.listing(list(state.names))))
 
-    def below_verdict() -> None:
+    def below_head() -> None:
         second_reading.show_second_reading(state, words)
         answer_actions.show_actions(state, diagnosis, words)
 
@@ -161,7 +162,7 @@ def _answer(state: AnswerState, words: Words) -> None:
             reading=state.reading,
             windows=state.windows,
         ),
-        below_verdict,
+        below_head,
     )
     answer_actions.show_feedback_form(state, diagnosis, words)
     answer_actions.show_incident_form(state, words)
