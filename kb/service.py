@@ -7,12 +7,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.rendering import render
+from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
-from kb.diagnose.verdict import SIMILAR_SOUGHT, Engine, Verdict, search_filters
+from kb.diagnose.verdict import (
+    SIMILAR_SOUGHT,
+    Engine,
+    Verdict,
+    has_vote,
+    search_filters,
+    team_filters,
+)
 from kb.files.paths import files_under
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
@@ -30,6 +39,7 @@ from kb.types.vocabulary import Language
 if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
 
+READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to be met again
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
 
 
@@ -90,6 +100,7 @@ class Service:
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
+        self._read_marks = lru_cache(READ_SIGNATURES)(self._marks_of_lines)
 
     # --- diagnosis -------------------------------------------------------------------------
 
@@ -186,6 +197,7 @@ class Service:
             self.entries_of(similar),
             observed=observed,
             torch=torch or "",
+            marks_of=lambda entry: self._read_marks(entry.signature),
         )
         return replace(verdict, took_ms=reading.took_ms + _since_ms(started))
 
@@ -199,11 +211,43 @@ class Service:
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
     def similar(self, reading: LogReading, *, exclude: Sequence[str] = ()) -> SearchResult:
-        """Reviewed entries similar to a reading; none when it holds nothing to search with."""
+        """Solved entries similar to a reading; none when it holds nothing to search with."""
         query = self.engine.query_text(reading)
         if not query:
             return NOTHING_FOUND
-        return self.searcher.search(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
+        return self.search_solved(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
+
+    def search_solved(
+        self, query: str, *, filters: Filters = NO_FILTERS, limit: int = SIMILAR_SOUGHT
+    ) -> SearchResult:
+        """Entries whose cause counts as evidence: cases, and what the team resolved or confirmed.
+
+        `filters` are those of cases; facets are counted over cases alone. A page that a case
+        stands on counts once.
+        """
+        cases = self.searcher.search(query, filters=filters, limit=limit)
+        team = team_filters(filters)
+        if not self.store.holds(team):
+            return cases
+        known = {case.url for case in self.knowledge.cases if case.url}
+        added = self.searcher.search(query, filters=team, limit=limit)
+        entries = self.entries_of(added)
+        more = [
+            hit for hit in added.hits if has_vote(entries[hit.entry_id]) and hit.url not in known
+        ]
+        hits = sorted((*cases.hits, *more), key=lambda hit: (-hit.score, hit.entry_id))[:limit]
+        return replace(
+            cases,
+            hits=tuple(hits),
+            similar_enough=cases.similar_enough or added.similar_enough,
+            took_ms=cases.took_ms + added.took_ms,
+        )
+
+    def _marks_of_lines(self, lines: tuple[str, ...]) -> ErrorMarks:
+        """What tells the failure that printed these lines from others."""
+        if not lines:
+            return NO_MARKS
+        return error_marks(self.reader.read_text("\n".join(lines)), self.knowledge.event_by_id)
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kb.diagnose import wording
@@ -18,6 +18,8 @@ from kb.diagnose.fixes import (
     order_fixes,
 )
 from kb.diagnose.headline import headline
+from kb.diagnose.likeness import ALIKE, compare, likeness
+from kb.diagnose.met_before import met_before
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.labels import Words
@@ -51,7 +53,6 @@ CHECKS_SHOWN = 3
 NEXT_SHOWN = 5
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
-MIN_CASE_SCORE = 0.3  # below this a case is not called similar
 CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 WEIGHED_CAUSES = 4  # causes the best check has to tell apart
@@ -63,7 +64,7 @@ class _Rendering:
     """What the parts of one answer are made of.
 
     `seen` are the names of all that was seen, the person's words included, `provided` the ids of
-    data/input_evidence.yaml for the evidence the input holds.
+    data/input_evidence.yaml for the evidence the input holds, `probabilities` those of all causes.
     """
 
     verdict: Verdict
@@ -71,6 +72,7 @@ class _Rendering:
     words: Words
     seen: frozenset[str]
     provided: frozenset[str]
+    probabilities: Mapping[str, float]
 
     @property
     def incident(self) -> Incident:
@@ -92,6 +94,7 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         words=words,
         seen=seen_names(reading) | {signal.name for signal in verdict.signals},
         provided=evidence_provided(reading, knowledge.input_evidence),
+        probabilities={scored.cause: scored.probability for scored in verdict.ranking.causes},
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -122,6 +125,7 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         readers=_readers(made) if says else (),
         headline=headline(reading, verdict.status, knowledge.event_by_id, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
+        met_before=met_before(verdict, knowledge.event_by_id, words),
     )
 
 
@@ -211,7 +215,13 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
 
 
 def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tuple[Evidence, ...]:
-    contributions = [item for item in scored.contributions if abs(item.weight) >= MIN_WEIGHT]
+    contributions = [
+        item
+        for item in scored.contributions
+        if abs(item.weight) >= MIN_WEIGHT
+        # a case speaks for its own cause; what else was learned of it would not be true of it
+        and (item.signal.kind != "case" or scored.cause in item.signal.weights)
+    ]
     strongest = sorted(contributions, key=lambda item: (-abs(item.weight), item.signal.name))
     evidence = [
         Evidence(
@@ -220,7 +230,7 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
             line=item.signal.line,
             weight=round(item.weight, 3),
             source=item.signal.source,
-            reason=_reason(item.signal, made.words),
+            reason=_reason(item.signal, made),
             file=item.signal.file,
         )
         for item in strongest[:EVIDENCE_SHOWN]
@@ -232,7 +242,7 @@ def _evidence(scored: ScoredCause, cases: Sequence[Hit], made: _Rendering) -> tu
             line=0,
             weight=round(made.verdict.votes.get(scored.cause, 0.0), 3),
             source=hit.entry_id,
-            reason=made.words("evidence.case", case=hit.entry_id),
+            reason=_case_reason("evidence.case", "evidence.own", hit.entry_id, made),
         )
         for hit in cases[:1]
     ]
@@ -246,11 +256,18 @@ def _quote(signal: Signal, made: _Rendering) -> str:
     return signal.quote
 
 
-def _reason(signal: Signal, words: Words) -> str:
+def _case_reason(label: str, own: str, entry_id: str, made: _Rendering) -> str:
+    """Why an entry speaks for a cause; a team's own incident is called so."""
+    is_own = made.verdict.entries[entry_id].kind == "incident"
+    return made.words(own if is_own else label, case=entry_id)
+
+
+def _reason(signal: Signal, made: _Rendering) -> str:
+    words = made.words
     if signal.kind == "reader":
         return words("evidence.reader" if signal.quote else "evidence.reader_rest")
     if signal.means is None:
-        return words("evidence.same_project", case=signal.source)
+        return _case_reason("evidence.same_project", "evidence.own_error", signal.source, made)
     means = signal.means.get(words.language)
     shown = means if signal.detail else _DETAIL.sub("", means)
     means = shown.replace("{detail}", signal.detail)
@@ -264,7 +281,14 @@ def _cases_of(cause: str, made: _Rendering) -> list[Hit]:
 
 
 def _similar_hits(made: _Rendering) -> list[Hit]:
-    return [hit for hit in made.verdict.hits if hit.score >= MIN_CASE_SCORE]
+    """The hits that are likely enough to be alike, most alike first, ties by id."""
+    scores = {hit.entry_id: _likeness(hit, made) for hit in made.verdict.hits}
+    alike = [hit for hit in made.verdict.hits if scores[hit.entry_id] >= ALIKE]
+    return sorted(alike, key=lambda hit: (-scores[hit.entry_id], hit.entry_id))
+
+
+def _likeness(hit: Hit, made: _Rendering) -> float:
+    return likeness(hit.score, made.probabilities.get(_main_cause(hit, made), 0.0))
 
 
 def _main_cause(hit: Hit, made: _Rendering) -> str:
@@ -362,39 +386,25 @@ def _similar_cases(made: _Rendering) -> tuple[SimilarCase, ...]:
 def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
     entry, words, incident = made.verdict.entries[hit.entry_id], made.words, made.incident
     cause = _main_cause(hit, made)
-    tags = entry.tags
-    why = list(hit.why)
-    differs: list[str] = []
+    why, differs = compare(incident, entry, words)
+    why = [*hit.why, *why]
     if cause == made.leading.cause:
         why.insert(0, words("why.same_cause"))
     elif cause in made.knowledge.cause_by_id:
         title = made.knowledge.cause_by_id[cause].title.get(words.language)
-        differs.append(words("differs.cause", title=title))
-    hung = {incident.op, *(state.last_op for state in incident.ranks)}
-    if shared := [op for op in tags.ops if op in hung]:
-        why.append(words("why.same_op", op=words.listing(shared)))
-    if "unknown" not in (incident.stage, tags.stage):
-        stage = words(f"stage.{tags.stage}")
-        if incident.stage == tags.stage:
-            why.append(words("why.same_stage", stage=stage))
-        else:
-            differs.append(words("differs.stage", stage=stage))
-    if incident.backend and tags.backend and incident.backend != tags.backend:
-        differs.append(words("differs.backend", backend=tags.backend))
-    same = sorted(set(incident.frameworks) & set(tags.frameworks))
-    if same:
-        why.append(words("why.same_framework", frameworks=words.listing(same)))
+        differs.insert(0, words("differs.cause", title=title))
     # nearly all have the same backend: told where nothing else is
-    if len(why) == len(hit.why) and incident.backend and incident.backend == tags.backend:
-        why.append(words("why.same_backend", backend=tags.backend))
+    if len(why) == len(hit.why) and incident.backend and incident.backend == entry.tags.backend:
+        why.append(words("why.same_backend", backend=entry.tags.backend))
     return SimilarCase(
         id=entry.id,
         project=entry.project,
         title=entry.title.get(words.language),
-        score=round(hit.score, 3),
+        score=round(_likeness(hit, made), 3),
         cause=cause,
         url=entry.url,
         status=entry.status,
         why=tuple(why),
         differs=tuple(differs),
+        kind=entry.kind,
     )

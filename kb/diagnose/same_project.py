@@ -1,32 +1,33 @@
 """Same project: a case of the same project with the same error is more than a similar text.
 
 Retrieval compares words; people who meet a known incident name the project and paste the same
-operation and sizes. Where the leading case shares those, its cause gains nats: more for rarer
-names, for equal operations and for equal sizes, less where nobody confirmed the case's cause.
+error (`kb.diagnose.same_error`). Where one of the leading cases shares both, its cause gains nats:
+more for rarer names, for equal operations and for equal sizes, less where nobody confirmed the
+case's cause. A framework that is only used, or a name that is a word of the field, is no project.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from kb.diagnose.same_error import ErrorMarks
 from kb.diagnose.signals import Signal
 from kb.types.entries import Entry, Hit
 
-SAME_PROJECT = "case:same-project"
+SAME_ERROR = "case:same-error"
 NEAREST = 3  # hits that are looked at: further down the likeness is weak
 NAMED = 0.8  # nats for a project that only one case is about
 PROJECT_SHARE = 0.5  # of the unlikeness that naming the project takes away
 SAME_OP = 1.2
-SAME_SIZE = 2.0  # the same NumelIn and NumelOut, unless both are those of a barrier
+SAME_SIZE = 2.0  # the same NumelIn and NumelOut
 STANDING = {"confirmed": 1.0, "reported": 0.9, "unverified": 0.75, "contradicted": 0.0}
 MIN_NAME = 3  # letters of a project's name: shorter ones are words
+MIN_RARITY = 0.3  # of a project's name: nccl has .13, vllm .57
 _JOINTS = str.maketrans("", "", "-_ ")
-BARRIER_NUMEL = ("1", "1")
-_SIZES = re.compile(r"NumelIn=(\d+)[,\s]{1,3}NumelOut=(\d+)")
 
 
 class ProjectNames:
@@ -68,37 +69,56 @@ class ProjectNames:
         names = (name for name in self._names.get(entry.id, ()) if f" {name} " in folded)
         return max((self.rarity(name) for name in names), default=0.0)
 
-    def signals(self, hits: Sequence[Hit], entries: Mapping[str, Entry], text: str) -> list[Signal]:
-        """The case nearest by project and error among the first hits, as at most one signal."""
+    def signals(
+        self,
+        hits: Sequence[Hit],
+        entries: Mapping[str, Entry],
+        text: str,
+        shared: Callable[[Entry], ErrorMarks],
+    ) -> list[Signal]:
+        """The nearest of the first hits with the same project and error, as at most one signal.
+
+        `shared` gives what tells the text's failure from others and an entry's as well. A team's
+        own incidents are of its own projects.
+        """
         folded = _fold(text)
         weighed: list[tuple[float, str]] = []
         for hit in hits[:NEAREST]:
             entry = entries[hit.entry_id]
-            rarity = self._named(entry, folded) if entry.causes else 0.0
-            if rarity:
-                weighed.append((_nats(entry, rarity, text) * hit.score, entry.id))
+            rarity = self._of_project(entry, folded) if entry.causes else 0.0
+            if rarity and (marks := shared(entry)):
+                weighed.append((_nats(entry, rarity, text, marks) * hit.score, entry.id))
         if not weighed:
             return []
         nats, case = max(weighed)
         return [
             Signal(
-                name=SAME_PROJECT,
+                name=SAME_ERROR,
                 kind="case",
                 quote=entries[case].title.en,
                 line=0,
                 weights={entries[case].causes[0].id: round(nats, 3)},
-                reason_id=SAME_PROJECT,
+                reason_id=SAME_ERROR,
                 source=case,
             )
         ]
 
+    def _of_project(self, entry: Entry, folded: str) -> float:
+        """Rarity of the entry's project where the folded text names it, or 0."""
+        if entry.kind == "incident":
+            return 1.0
+        name = _fold(entry.project.rsplit("/", 1)[-1]).strip()
+        if name not in self._names.get(entry.id, ()) or f" {name} " not in folded:
+            return 0.0
+        rarity = self.rarity(name)
+        return rarity if rarity >= MIN_RARITY else 0.0
 
-def _nats(entry: Entry, rarity: float, text: str) -> float:
+
+def _nats(entry: Entry, rarity: float, text: str, marks: ErrorMarks) -> float:
     nats = NAMED * rarity
     if any(_mentions(op, text) for op in entry.tags.ops):
         nats += SAME_OP * rarity
-    sizes = set(_SIZES.findall("\n".join(entry.signature))) & set(_SIZES.findall(text))
-    if sizes - {BARRIER_NUMEL}:
+    if marks.sizes:
         nats += SAME_SIZE
     return nats * STANDING[entry.status]
 

@@ -6,13 +6,14 @@ Knows neither languages nor faces; `kb.diagnose.rendering` puts a verdict into w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
 from kb.diagnose.reader import Reader, reader_signals
+from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
     COUNTER,
@@ -36,7 +37,10 @@ from kb.types.vocabulary import DiagnosisStatus, EventRole, Polarity, ReaderName
 UNKNOWN_BELOW = 0.25  # a leading cause less likely than this is no answer
 SIMILAR_SHOWN = 5
 SIMILAR_SOUGHT = 12  # more than are shown: the votes need them
-SEARCHED_KINDS = ("case",)  # reviewed entries only: their cause is a claim somebody checked
+SEARCHED_KINDS = ("case",)  # reviewed entries: their cause is a claim somebody checked
+# What a team added: these count where somebody confirmed the cause.
+TEAM_KINDS = ("incident", "writeup", "thread")
+MARKED_SCORE = 0.6  # the errors of hits below this are not compared: they are not the same incident
 # Paths, addresses and identifiers: a file called `stuck-gpu.md` is no report of a hang.
 # In ASCII only: Chinese has no spaces, a whole sentence would go with the path in it.
 _NAMES = re.compile(r"[!-~]*[/_][!-~]*|[!-,.-~]+-[!-,.-~]+-[!-~]+")
@@ -87,6 +91,7 @@ class Verdict:
         hits: similar cases, best first.
         entries: the entries behind `hits`, by id.
         votes: share of the similar cases per cause.
+        marks: what tells the failure of the nearest entries from others, by entry id.
         conflicts: what the settings contradict.
         torch: torch's version where a person named it.
         took_ms: wall time of reading and judging.
@@ -108,6 +113,7 @@ class Verdict:
     second: SecondOpinion | None = None
     answers: tuple[tuple[str, str], ...] = ()
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
+    marks: Mapping[str, ErrorMarks] = field(default_factory=dict)
 
 
 class Engine:
@@ -214,6 +220,7 @@ class Engine:
         *,
         observed: Sequence[Signal] = (),
         torch: str = "",
+        marks_of: Callable[[Entry], ErrorMarks] = lambda _: NO_MARKS,
     ) -> Verdict:
         """Rank the causes of `reading`, given the similar entries a search found.
 
@@ -223,10 +230,16 @@ class Engine:
             entries: the entries behind `hits`, by id.
             observed: observations beside the reading: what a person saw in a check.
             torch: torch's version where a person named it.
+            marks_of: what tells the failure of an entry from others.
         """
         text = f"{reading.words}\n{reading.excerpt}"
         hits = self._projects.nearer(hits, entries, text)
-        same_project = self._projects.signals(hits, entries, text)
+        own = error_marks(reading, self._knowledge.event_by_id)
+
+        def shared(entry: Entry) -> ErrorMarks:
+            return own.shared(marks_of(entry)) if own else NO_MARKS
+
+        same_project = self._projects.signals(hits, entries, text, shared)
         conflicts = self.contradictions.of_reading(reading)
         signals = (*self.signals(reading, conflicts, torch), *same_project, *observed)
         votes = case_votes(hits, entries, self._rates)
@@ -242,6 +255,11 @@ class Engine:
             conflicts=conflicts,
             torch=torch,
             opinions=opinions(ranking, votes, self._weights),
+            marks={
+                hit.entry_id: marks
+                for hit in hits
+                if hit.score >= MARKED_SCORE and (marks := marks_of(entries[hit.entry_id]))
+            },
         )
 
     def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:
@@ -272,5 +290,17 @@ class Engine:
 
 
 def search_filters(exclude: Sequence[str] = ()) -> Filters:
-    """Filters for similar entries; `exclude` leaves entries out (an incident's own case)."""
+    """Filters for similar cases; `exclude` leaves entries out (an incident's own case)."""
     return Filters(kinds=SEARCHED_KINDS, exclude_ids=tuple(exclude))
+
+
+def team_filters(filters: Filters) -> Filters:
+    """The same conditions on what the team added and confirmed, instead of on cases."""
+    return replace(filters, kinds=TEAM_KINDS, statuses=("confirmed",))
+
+
+def has_vote(entry: Entry) -> bool:
+    """Whether an entry counts as evidence: a case, or what the team resolved and confirmed."""
+    if entry.kind in SEARCHED_KINDS:
+        return True
+    return entry.resolved and bool(entry.causes) and entry.causes[0].status == "confirmed"

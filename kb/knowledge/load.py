@@ -38,7 +38,7 @@ from kb.types.knowledge import (
 )
 from kb.types.vocabulary import CUE_GROUPS
 
-KNOWLEDGE_FORMAT = 8  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 9  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],

@@ -19,6 +19,9 @@ from kb.types.entries import Chunk, Entry, Filters
 BATCH = 500  # rows or parameters at once: old SQLite builds allow 999 parameters
 NEAREST = 3  # ids named when one is not found
 NEAREST_POOL = 200  # ids compared for that, so a large store answers at once
+# Fields of entries that the first homes do not have: where empty they are no part of the content,
+# or every entry of an old home would count as changed.
+_LATER_FIELDS = ("culprits", "labels", "resolved_on", "resolved_by", "merged")
 _ENTRY = msgspec.json.Decoder(Entry)
 
 
@@ -57,7 +60,7 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
         InputError: a text of it cannot be written as UTF-8.
     """
     try:
-        content = hashlib.sha256(msgspec.json.encode(replace(entry, source_key=""))).digest()
+        content = _content_digest(entry)
         entry.source_key.encode()
     except UnicodeEncodeError as error:
         raise InputError(
@@ -77,6 +80,14 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
     replaced += remove(connection, entry.id, seq)
     _insert(connection, entry, content, seq)
     return "updated" if replaced else "added"
+
+
+def _content_digest(entry: Entry) -> bytes:
+    values = msgspec.to_builtins(replace(entry, source_key=""))
+    for name in _LATER_FIELDS:
+        if not values[name]:
+            del values[name]
+    return hashlib.sha256(msgspec.json.encode(values)).digest()
 
 
 def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: int) -> None:

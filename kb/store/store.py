@@ -171,6 +171,13 @@ class Store:
             )
             return [row[0] for row in rows]
 
+    def holds(self, filters: Filters) -> bool:
+        """Whether any entry passes."""
+        where, parameters = conditions(filters)
+        with self._database.read() as connection:
+            query = f"SELECT 1 FROM entries WHERE {where} LIMIT 1"  # noqa: S608 - made of constants
+            return connection.execute(query, parameters).fetchone() is not None
+
     def count(self) -> int:
         """Number of entries."""
         with self._database.read() as connection:

@@ -76,12 +76,25 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankPlace:
+    """A rank that stood out in an incident, and where it ran; empty where that is not known."""
+
+    rank: int
+    host: str = ""
+    gpu: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One item of the knowledge base, whatever its origin.
 
     `id` is the case's slug, or ``<kind>-<first 16 hex digits of the content's SHA-256>``.
     `digest` is the SHA-256 of the source as read; `source_key` names where it came from (a path
     or URL): a changed file keeps its key and replaces its entry.
+
+    Of an incident: `culprits` are the ranks that stood out, `labels` the team's own tags,
+    `resolved_on` (ISO 8601, UTC) and `resolved_by` say when and by whom its outcome was written
+    down, `merged` are the ids of incidents that were merged into it.
     """
 
     id: str
@@ -104,6 +117,11 @@ class Entry:
     sources: tuple[Source, ...] = ()
     author: str = ""
     resolved: bool = True
+    culprits: tuple[RankPlace, ...] = ()
+    labels: tuple[str, ...] = ()
+    resolved_on: str = ""
+    resolved_by: str = ""
+    merged: tuple[str, ...] = ()
 
 
 # --- search ------------------------------------------------------------------------------------

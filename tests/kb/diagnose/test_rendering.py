@@ -296,10 +296,13 @@ def test_a_detail_is_filled_in(means: str, detail: str, reason: str) -> None:
 def test_a_case_is_evidence_by_its_title() -> None:
     """The nearest case of the cause comes last, with the cause's votes; one of its project, too."""
     near, far = case("near", "alpha", project="o/toy"), case("far", "alpha")
-    own = part("case:same-project", 0.7, kind="case", source="near", means=None)
+    own = part(
+        "case:same-error", 0.7, kind="case", source="near", means=None, weights={"alpha": 1.0}
+    )
+    learned = replace(own, weight=-0.4)  # of a cause the case does not have: nothing is said of it
     shown = answer(
-        ranked=ranking(alpha=[own]),
-        hits=[(near, 0.6), (far, 0.4), (case("other", "beta"), 0.5)],
+        ranked=ranking(alpha=[own], beta=[learned]),
+        hits=[(near, 0.6), (far, 0.4), (case("other", "beta"), 0.6)],
         votes={"alpha": 0.33333},
         language="zh",
     )
@@ -318,17 +321,49 @@ def test_a_case_is_evidence_by_its_title() -> None:
         reason="相似案例 near 的根因相同",
     )
     assert [item.cases for item in shown.causes] == [("near", "far"), ("other",), ()]
+    assert [item.source for item in shown.causes[1].evidence] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("language", "reasons"),
+    [
+        ("zh", ["本团队的故障 own 遇到过同样的错误", "本团队相似的故障 own 就是这个根因"]),
+        (
+            "en",
+            [
+                "your team's incident own met the same error",
+                "your team's similar incident own had this cause",
+            ],
+        ),
+    ],
+)
+def test_a_teams_own_incident_is_called_so(language: Language, reasons: list[str]) -> None:
+    """As evidence by its label, as a similar case by its kind."""
+    own = replace(case("own", "alpha"), kind="incident")
+    same = part("case:same-error", 0.7, kind="case", source="own", means=None, weights={"alpha": 1})
+    shown = answer(ranked=ranking(alpha=[same]), hits=[(own, 0.9)], language=language)
+    assert [item.reason for item in lead(shown).evidence] == reasons
+    assert [(item.id, item.kind) for item in shown.cases] == [("own", "incident")]
 
 
 def test_what_is_hardly_alike_is_no_case() -> None:
-    """From 0.3 on a case is alike; five are shown, three of a cause named with it."""
+    """From 0.4 on a case is alike; five are shown, three of a cause named with it."""
     entries = [case(f"c{number}", "alpha") for number in range(6)]
-    hits = [(entry, 0.9 - number / 10) for number, entry in enumerate(entries)]
-    shown = answer(hits=[*hits[:5], (entries[5], 0.3), (case("x", "alpha"), 0.2999)])
+    hits = [(entry, 0.9 - number / 20) for number, entry in enumerate(entries)]
+    shown = answer(hits=hits)
     assert [item.id for item in shown.cases] == ["c0", "c1", "c2", "c3", "c4"]
     assert lead(shown).cases == ("c0", "c1", "c2")
-    last = answer(hits=[(entries[0], 0.3), (case("x", "alpha"), 0.2999)])
-    assert [(item.id, item.score) for item in last.cases] == [("c0", 0.3)]
+    # 0.3636 ** 0.7 * 0.5 ** 0.3 is 0.40006, with 0.3635 it is 0.39999
+    last = answer(hits=[(entries[0], 0.3636), (case("x", "alpha"), 0.3635)])
+    assert [(item.id, item.score) for item in last.cases] == [("c0", 0.4)]
+
+
+def test_a_case_of_a_likelier_cause_is_more_alike() -> None:
+    """The words being equal, the probability of its cause decides; a case without one is none."""
+    twins = [case("a", "gamma"), case("b", "beta"), case("c", "alpha"), case("d")]
+    shown = answer(hits=[(entry, 0.8) for entry in twins])
+    scores = [("c", 0.695), ("b", 0.528), ("a", 0.429)]
+    assert [(item.id, item.score) for item in shown.cases] == scores
 
 
 def test_fixes_of_a_case_very_much_alike_come_first() -> None:
@@ -429,6 +464,7 @@ HUNG = Incident(
     op="ALLREDUCE",
     stage="save",
     frameworks=("fsdp", "ddp"),
+    versions={"torch": "2.4", "cuda": "12.1"},
     ranks=(RankState(rank=1, last_op="BROADCAST"),),
 )
 
@@ -438,32 +474,52 @@ HUNG = Incident(
     [
         ("alpha", Tags(), ("same cause as the leading one", "word: x"), ()),
         ("beta", Tags(), ("word: x",), ("another cause: Title beta.",)),
-        ("retired", Tags(), ("word: x",), ()),
         (
-            "retired",
+            "beta",
             Tags(ops=("BROADCAST", "SEND", "ALLREDUCE"), stage="save"),
             ("word: x", "same collective BROADCAST, ALLREDUCE", "same stage: saving a checkpoint"),
+            ("another cause: Title beta.",),
+        ),
+        (
+            "beta",
+            Tags(stage="load"),
+            ("word: x",),
+            ("another cause: Title beta.", "another stage: loading"),
+        ),
+        (
+            "beta",
+            Tags(backend="gloo"),
+            ("word: x",),
+            ("another cause: Title beta.", "another backend: gloo"),
+        ),
+        (
+            "beta",
+            Tags(backend="nccl"),
+            ("word: x", "same backend nccl"),
+            ("another cause: Title beta.",),
+        ),
+        (
+            "alpha",
+            Tags(backend="nccl", frameworks=("vllm", "fsdp", "ddp")),
+            ("same cause as the leading one", "word: x", "same framework: ddp, fsdp"),
             (),
         ),
-        ("retired", Tags(stage="load"), ("word: x",), ("another stage: loading",)),
-        ("retired", Tags(backend="gloo"), ("word: x",), ("another backend: gloo",)),
-        ("retired", Tags(backend="nccl"), ("word: x", "same backend nccl"), ()),
         (
-            "retired",
-            Tags(backend="nccl", frameworks=("vllm", "fsdp", "ddp")),
-            ("word: x", "same framework: ddp, fsdp"),
-            (),
+            "alpha",
+            Tags(versions={"torch": "2.1", "cuda": "12.1", "nccl": "2.18"}),
+            ("same cause as the leading one", "word: x"),
+            ("another version: torch 2.1",),
         ),
     ],
     ids=[
         "cause",
         "other-cause",
-        "no-cause",
         "operations",
         "stage",
         "backend",
         "alone",
         "framework",
+        "version",
     ],
 )
 def test_what_a_case_has_in_common(
@@ -476,19 +532,13 @@ def test_what_a_case_has_in_common(
         id="c",
         project="o/p",
         title="title of c.",
-        score=0.712,
+        score={"alpha": 0.641, "beta": 0.487}[cause],
         cause=cause,
         url="https://example.org/c",
         status="reported",
         why=why,
         differs=differs,
     )
-
-
-def test_a_case_without_a_cause_is_of_the_unknown() -> None:
-    """What nobody found out is another cause than the leading one."""
-    (shown,) = answer(incident=Incident(), hits=[(case("c"), 0.7)]).cases
-    assert (shown.cause, shown.differs) == ("unknown", ("another cause: Title unknown.",))
 
 
 def test_an_incident_in_one_language() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kb.diagnose.same_error import NO_MARKS, ErrorMarks
 from kb.diagnose.same_project import ProjectNames
+from kb.diagnose.signals import Signal
 from kb.types.entries import Entry, Tags
 from kb.types.vocabulary import ClaimStatus
 from tests.kb.diagnose.toys import by_id, case, hit
@@ -54,54 +58,86 @@ def test_short_names_are_words() -> None:
 
 
 def known(status: ClaimStatus = "confirmed", **changes: object) -> Entry:
-    """A case of the project toy with an operation and sizes."""
+    """A case of the project toy with an operation and an error of its own."""
     values: dict[str, object] = {
         "project": "owner/toy",
         "status": status,
-        "tags": Tags(ops=("ALLREDUCE",)),
-        "signature": ["OpType=ALLREDUCE, NumelIn=8, NumelOut=32"],
+        "tags": Tags(ops=("ALLREDUCE",), frameworks=("tinkerlib",)),
     }
     return case("toy", "alpha", "beta", **(values | changes))  # type: ignore[arg-type]
 
 
+ERROR = ErrorMarks(frozenset({"oom"}))
+SIZES = ErrorMarks(sizes=frozenset({("8", "32")}))
+
+
+def made(
+    entry: Entry, score: float, text: str, marks: ErrorMarks = ERROR, *more: Entry
+) -> list[Signal]:
+    """The signals of one hit that shares `marks`, beside `more` cases."""
+    names = ProjectNames([entry, case("other", "beta"), *more])
+    return names.signals([hit(entry, score)], by_id([entry]), text, lambda _: marks)
+
+
 @pytest.mark.parametrize(
-    ("entry", "score", "text", "nats"),
+    ("entry", "score", "text", "marks", "nats"),
     [
-        pytest.param(known(), 1.0, "toy hangs", 0.8, id="named"),
-        pytest.param(known(), 0.5, "toy hangs", 0.4, id="by-score"),
-        pytest.param(known(), 1.0, "toy hangs in allreduce", 2.0, id="operation"),
-        pytest.param(known(), 1.0, "toy hangs in my_allreducer", 0.8, id="part-of-a-word"),
-        pytest.param(known(), 1.0, "toy NumelIn=8, NumelOut=32", 2.8, id="sizes"),
-        pytest.param(known(), 1.0, "toy NumelIn=8, NumelOut=16", 0.8, id="other-sizes"),
-        pytest.param(known(), 1.0, "toy ALLREDUCE NumelIn=8,\nNumelOut=32", 4.0, id="all"),
-        pytest.param(
-            known(signature=["NumelIn=1, NumelOut=1"]),
-            1.0,
-            "toy NumelIn=1, NumelOut=1",
-            0.8,
-            id="barrier",
-        ),
-        pytest.param(known("reported"), 1.0, "toy hangs", 0.72, id="reported"),
-        pytest.param(known("unverified"), 1.0, "toy hangs", 0.6, id="unverified"),
-        pytest.param(known("contradicted"), 1.0, "toy hangs", 0.0, id="contradicted"),
+        pytest.param(known(), 1.0, "toy hangs", ERROR, 0.8, id="error"),
+        pytest.param(known(), 0.5, "toy hangs", ERROR, 0.4, id="by-score"),
+        pytest.param(known(), 1.0, "toy hangs in allreduce", ERROR, 2.0, id="operation"),
+        pytest.param(known(), 1.0, "toy hangs in my_allreducer", ERROR, 0.8, id="part-of-a-word"),
+        pytest.param(known(), 1.0, "toy hangs", SIZES, 2.8, id="sizes"),
+        pytest.param(known(), 1.0, "toy ALLREDUCE", SIZES, 4.0, id="all"),
+        pytest.param(known("reported"), 1.0, "toy hangs", ERROR, 0.72, id="reported"),
+        pytest.param(known("unverified"), 1.0, "toy hangs", ERROR, 0.6, id="unverified"),
+        pytest.param(known("contradicted"), 1.0, "toy hangs", ERROR, 0.0, id="contradicted"),
     ],
 )
-def test_nats_of_the_same_project(entry: Entry, score: float, text: str, nats: float) -> None:
+def test_nats_of_the_same_error(
+    entry: Entry, score: float, text: str, marks: ErrorMarks, nats: float
+) -> None:
     """Name, operation and sizes add up, times the case's standing and the hit's score."""
-    names = ProjectNames([entry, case("other", "beta")])
-    (made,) = names.signals([hit(entry, score)], by_id([entry]), text)
-    assert made.weights == pytest.approx({"alpha": nats})
-    assert (made.name, made.kind, made.source, made.line) == ("case:same-project", "case", "toy", 0)
-    assert (made.quote, made.means) == ("title of toy.", None)
+    (signal,) = made(entry, score, text, marks)
+    assert signal.weights == pytest.approx({"alpha": nats})
+    assert (signal.name, signal.kind, signal.source, signal.line) == (
+        "case:same-error",
+        "case",
+        "toy",
+        0,
+    )
+    assert (signal.quote, signal.means) == ("title of toy.", None)
 
 
-def test_a_common_name_says_less() -> None:
-    """Name and operation count by rarity: half where two of four cases mention the name."""
-    entry = known()
-    others = [case("a", "beta", symptoms="toy"), case("b", "beta", symptoms="toy")]
-    names = ProjectNames([entry, *others, case("c", "beta")])
-    (made,) = names.signals([hit(entry, 1.0)], by_id([entry]), "toy allreduce")
-    assert made.weights == pytest.approx({"alpha": 1.0})
+@pytest.mark.parametrize(
+    ("entry", "text", "marks"),
+    [
+        pytest.param(known(), "toy hangs", NO_MARKS, id="another-error"),
+        pytest.param(known(), "it hangs", ERROR, id="project-not-named"),
+        pytest.param(known(), "tinkerlib hangs", ERROR, id="only-its-framework"),
+        pytest.param(known(project="a/to"), "to hang", ERROR, id="a-word"),
+    ],
+)
+def test_nothing_is_said_of_another_error_or_project(
+    entry: Entry, text: str, marks: ErrorMarks
+) -> None:
+    """A shared framework is no shared project, and a shared project no shared error."""
+    assert made(entry, 1.0, text, marks) == []
+
+
+def test_a_common_name_is_no_project() -> None:
+    """Half where two of four cases mention the name; where four of six do it says nothing."""
+    named = [case(name, "beta", symptoms="toy") for name in "abcd"]
+    (signal,) = made(known(), 1.0, "toy allreduce", ERROR, *named[:2])
+    assert signal.weights == pytest.approx({"alpha": 1.0})
+    assert made(known(), 1.0, "toy allreduce", ERROR, *named) == []
+
+
+def test_a_teams_own_incident_is_of_its_project() -> None:
+    """No name is needed: the error is."""
+    own = replace(known(project=""), kind="incident")
+    (signal,) = made(own, 1.0, "it hangs")
+    assert signal.weights == pytest.approx({"alpha": 0.8})
+    assert made(own, 1.0, "it hangs", NO_MARKS) == []
 
 
 def test_the_strongest_of_the_first_three_hits_counts() -> None:
@@ -114,7 +150,6 @@ def test_the_strongest_of_the_first_three_hits_counts() -> None:
     ]
     names = ProjectNames([case("x", "beta"), *entries])
     hits = [hit(entry, score) for entry, score in zip(entries, (1.0, 0.4, 0.5, 1.0), strict=True)]
-    (made,) = names.signals(hits, by_id(entries), "toy hangs")
-    assert made.source == "twin"
-    assert made.weights == pytest.approx({"beta": 0.4})
-    assert names.signals(hits, by_id(entries), "nothing named") == []
+    (signal,) = names.signals(hits, by_id(entries), "toy hangs", lambda _: ERROR)
+    assert signal.source == "twin"
+    assert signal.weights == pytest.approx({"beta": 0.4})

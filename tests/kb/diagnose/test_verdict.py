@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from kb.diagnose.evidence_model import Weights
-from kb.diagnose.verdict import Engine, search_filters
+from kb.diagnose.same_error import NO_MARKS, ErrorMarks
+from kb.diagnose.verdict import Engine, has_vote, search_filters, team_filters
 from kb.knowledge.load import Knowledge
+from kb.types.entries import CauseClaim
 from kb.types.incident import Event, Fact, Incident, LogReading
 from kb.types.knowledge import EventType, FactMeaning, Pattern, PolarityMark, Topic
 from kb.types.vocabulary import EventRole, MarkRole
@@ -141,13 +143,18 @@ def test_a_verdict_holds_all_it_rests_on() -> None:
     hits = [hit(other, 0.5), hit(toy, 0.4)]
     seen = signal("seen", {"alpha": 1.0})
     verdict = engine(weights(case_weight=1.0)).judge(
-        read, hits, by_id([toy, other]), observed=[seen], torch="2.8"
+        read,
+        hits,
+        by_id([toy, other]),
+        observed=[seen],
+        torch="2.8",
+        marks_of=lambda entry: ErrorMarks(frozenset({"oom"})) if entry is toy else NO_MARKS,
     )
     assert [item.name for item in verdict.signals] == [
         "log:oom",
         "fact:behind",
         "cue:cable",
-        "case:same-project",
+        "case:same-error",
         "seen",
     ]
     assert (verdict.signals[2].line, verdict.signals[2].file) == (4, "a.txt")
@@ -155,6 +162,7 @@ def test_a_verdict_holds_all_it_rests_on() -> None:
     assert verdict.votes == pytest.approx({"alpha": 0.556575, "beta": 0.143425}, abs=1e-6)
     assert (verdict.reading, verdict.torch, verdict.took_ms) == (read, "2.8", 0.0)
     assert dict(verdict.entries) == by_id([toy, other])
+    assert verdict.marks == {"toy": ErrorMarks(frozenset({"oom"}))}
     logits = {item.cause: round(item.logit, 3) for item in verdict.ranking.causes}
     assert logits == {"alpha": 3.781, "beta": 0.486, "gamma": 0.307}
 
@@ -213,6 +221,28 @@ def test_a_statement_is_a_signal_of_its_topic() -> None:
     assert (made.name, made.quote) == ("topic:disk:in_order", "The disk is fine")
     assert made.weights == {"gamma": -0.5}
     assert [item.topic.id for item in engine().statements("a disk. the disk is fine")] == ["disk"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"kind": "incident"}, True),
+        ({"kind": "thread"}, True),
+        ({"kind": "incident", "resolved": False}, False),
+        ({"kind": "incident", "causes": ()}, False),
+        ({"kind": "writeup", "causes": (CauseClaim(id="alpha", status="reported"),)}, False),
+        ({"causes": (CauseClaim(id="alpha", status="reported"),)}, True),
+    ],
+    ids=["case", "incident", "thread", "open", "no-cause", "guess", "reported-case"],
+)
+def test_who_has_a_vote(changes: dict[str, object], counts: bool) -> None:
+    """Cases, and of what a team added only what is resolved with a confirmed cause."""
+    entry = replace(case("c", "alpha"), **changes)  # type: ignore[arg-type]
+    assert has_vote(entry) is counts
+    team = team_filters(search_filters(["own"]))
+    assert team.kinds == ("incident", "writeup", "thread")
+    assert (team.statuses, team.exclude_ids) == (("confirmed",), ("own",))
 
 
 def test_only_reviewed_cases_are_searched() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from kb.errors import InputError, NotFoundError, StoreError
 from kb.knowledge.facets import FACETS, day_number, fold
 from kb.store import Store
-from kb.types.entries import CauseClaim, Entry, Filters, Section, Tags
+from kb.types.entries import CauseClaim, Entry, Filters, RankPlace, Section, Tags
 from tests.kb.fakes import make_entry
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +57,43 @@ def test_an_entry_comes_back_as_it_went_in(tmp_path: Path, text: str, op: str) -
     assert store.get("a") == entry
     assert list(store.iter_entries()) == [entry]
     store.close()
+
+
+def test_what_a_team_adds_to_an_incident_comes_back(store: Store) -> None:
+    """Ranks with their places, tags, who resolved it and what was merged into it are stored."""
+    entry = make_entry(
+        "a",
+        "x",
+        culprits=(RankPlace(rank=3, host="node7", gpu="GPU-1f"), RankPlace(rank=5)),
+        labels=("pretrain",),
+        resolved_on="2026-05-03T09:00:00Z",
+        resolved_by="Ada",
+        merged=("b",),
+    )
+    store.upsert([entry])
+    assert store.get("a") == entry
+    assert store.upsert([replace(entry, labels=("pretrain", "ib"))])["updated"] == 1
+
+
+def test_an_entry_of_an_older_home_is_read_and_counts_as_known(store: Store) -> None:
+    """A body and a content digest without the fields that came later are those of the entry."""
+    entry = make_entry("a", "x")
+    store.upsert([entry])
+    later = ("culprits", "labels", "resolved_on", "resolved_by", "merged")
+    values = msgspec.to_builtins(replace(entry, source_key=""))
+    known = {name: value for name, value in values.items() if name not in later}
+    connection = sqlite3.connect(store.path)
+    with connection:
+        connection.execute(
+            "UPDATE entries SET body = ?, content = ?",
+            (
+                msgspec.json.encode(known | {"source_key": entry.source_key, "chunks": []}),
+                hashlib.sha256(msgspec.json.encode(known)).digest(),
+            ),
+        )
+    connection.close()
+    assert store.get("a") == entry
+    assert store.upsert([entry]) == {"added": 0, "updated": 0, "unchanged": 1}
 
 
 def test_counts_tell_new_changed_and_known(store: Store) -> None:
