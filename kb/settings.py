@@ -50,6 +50,7 @@ class Settings:
     max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
     max_line: int = 64 * 1024  # longer lines are cut, not refused
     public_url: str = ""  # address of the page that links name; empty: where this one serves it
+    login_header: str = ""  # in which a proxy names who is signed in at the page; empty: nobody is
     chat_days: int = 30  # a conversation is kept this long after its last message
     kept_days: int = 90  # a kept diagnosis stays this long; 0: for ever
     slack_bot_token: str = field(default="", repr=False)  # several workspaces: comma between

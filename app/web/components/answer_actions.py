@@ -12,7 +12,7 @@ from app.web.components import actions, chat_model, markup
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
 from app.web.components.markup import html, show
-from app.web.context import chat, href, service
+from app.web.context import chat, href, service, signed_in
 from app.web.navigation import page
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.labels import Words
@@ -154,7 +154,10 @@ def _send(state: AnswerState, cause: str) -> Notice:
         diagnosis=state.saved.id if state.saved else "",
     )
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
-        add_feedback(service(), feedback, source="web")
+        name = signed_in()
+        # of one person only the last word on one answer counts
+        by = f"{name} {state.reading.excerpt}" if name else ""
+        add_feedback(service(), feedback, source="web", by=by)
         state.feedback = feedback
     return Notice(tone="good", label="page.thanks")
 

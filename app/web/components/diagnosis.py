@@ -95,7 +95,8 @@ def _causes(shown: ShownDiagnosis) -> None:
     for number, cause in enumerate(diagnosis.causes, start=1):
         band = words.term("band", cause.band)
         label = md_text(f"{number}. {present.cause_share(cause)} · {cause.title} · {band}")
-        with st.container(border=True) if number == 1 else st.expander(label):
+        frame = st.container(border=True) if number == 1 else st.expander(label)
+        with frame, st.container(key=f"tk_cause_{number}"):  # where the keys j and k go
             _cause(shown, cause, number)
     unknown = present.unknown_share(diagnosis, words)
     show(markup.faint(unknown))
@@ -265,7 +266,7 @@ def _timeline(shown: ShownDiagnosis) -> None:
     """What happened when, drawn and in words."""
     words, incident = shown.words, shown.diagnosis.incident
     points = charts.timeline_points(shown.reading.events)
-    if len(points) > 1:
+    if charts.is_telling(points):
         show(markup.heading(words("heading.timeline")))
         charts.show_chart(charts.timeline_chart(points, words))
     table = present.rank_table(incident.ranks, words)

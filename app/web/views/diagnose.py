@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.render.escape import printable
+from app.web import recent_answers
 from app.web.components import actions, answer_actions, markup, second_reading, style
 from app.web.components.actions import Notice
 from app.web.components.answer_head import ShownDiagnosis
@@ -52,9 +53,11 @@ def page() -> None:
 
 
 def _current(words: Words) -> AnswerState | None:
-    """The answer of this session, or the one the link in the address leads to."""
+    """The answer of this session or its tab, or the one the link in the address leads to."""
     state: AnswerState | None = st.session_state.get(STATE)
     linked = parameter("d")
+    if state is None and not linked and (state := recent_answers.recall()) is not None:
+        st.session_state[STATE], st.session_state[PASTE] = state, state.pasted
     known = state.saved.id if state is not None and state.saved is not None else ""
     if not linked or linked == known:
         return state
@@ -74,7 +77,11 @@ def _current(words: Words) -> AnswerState | None:
 
 def _form(words: Words) -> None:
     limit = service().settings.max_body // MIB
-    style.set_texts(upload=words("page.upload"), limit=words("page.upload_limit", size=limit))
+    style.set_texts(
+        upload=words("page.upload"),
+        limit=words("page.upload_limit", size=limit),
+        refused=words("page.file_refused", size=limit),
+    )
     with st.form("diagnose", border=False):
         st.text_area(
             words("page.paste"), key=PASTE, height=240, placeholder=words("page.paste_hint")
@@ -136,6 +143,7 @@ def _diagnose(text: str, files: Sequence[UploadedFile], torch: str, *, words: Wo
         actions.post(RUN, error)
         return
     st.session_state[STATE] = state
+    recent_answers.remember(state)
     if "d" in st.query_params:
         del st.query_params["d"]
 
