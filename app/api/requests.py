@@ -25,6 +25,7 @@ MAX_FILES = 2048  # parts of one upload: a large job's logs and dumps, one file 
 JSON = "application/json"
 MARKDOWN = "text/markdown"
 TEXT = "text/plain"
+SHORT = "text/plain; profile=short"
 FORM = "multipart/form-data"
 ANSWER_TYPES = (JSON, MARKDOWN, TEXT)
 FILE_SCHEMA = {"type": "string", "format": "binary", "minLength": 1}

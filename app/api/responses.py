@@ -10,7 +10,7 @@ import click
 import msgspec
 from fastapi import Request, Response
 
-from app.api.requests import JSON, MARKDOWN, TEXT
+from app.api.requests import JSON, MARKDOWN, SHORT, TEXT
 from app.render.forms import render_diagnosis
 from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ETAG_DIGITS = 32  # of SHA-256 in hex
 EVENTS = "text/event-stream"
+FORMS = {MARKDOWN: "markdown", TEXT: "text", SHORT: "short"}  # of `render_diagnosis`
 TEXT_WIDTH = 100  # columns of text/plain answers
 _IN_ADDRESS = ":/?#[]@!$&'()*+,;=%"  # all else must not stand in a header
 
@@ -93,16 +94,16 @@ def answer_headers(language: Language) -> dict[str, str]:
 def answer_response(
     answer: Diagnosis, form: str, context: ApiContext, *, headers: dict[str, str] | None = None
 ) -> Response:
-    """The answer as JSON, Markdown or text."""
+    """The answer as JSON, Markdown, text or its short form."""
     headers = answer_headers(answer.language) | (headers or {})
     if form == JSON:
         return json_response(answer, headers=headers)
     text = render_diagnosis(
         answer,
         context.service.knowledge.labels,
-        "markdown" if form == MARKDOWN else "text",
+        FORMS[form],
         width=TEXT_WIDTH,
-        more="word.more_markdown",
+        more="head.full_markdown",
     )
     if form == TEXT:
         text = click.unstyle(text)

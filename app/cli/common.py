@@ -163,6 +163,17 @@ def _log_traceback(error: Exception, folder: Path) -> Path:
     return path
 
 
+def colour_choice(requested: bool | None, environ: Mapping[str, str]) -> bool | None:
+    """Whether to colour: as asked for, not under NO_COLOR or TERM=dumb, else as the output is.
+
+    Source: https://no-color.org (any value but an empty one counts).
+    """
+    if requested is not None:
+        return requested
+    plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+    return False if plain else None
+
+
 def note(message: str) -> None:
     """Tell the person something that is not the answer."""
     click.echo(message, err=True)

@@ -44,7 +44,7 @@ dump_option = click.option(
 @click.argument("files", nargs=-1, type=FILES, metavar="[FILE|-]...")
 @dump_option
 @language_option
-@format_option("text", "json", "markdown")
+@format_option("text", "json", "markdown", "short")
 @click.option("--top", type=click.IntRange(1, 19), help="How many causes to show.")
 @torch_option
 @click.option("--full", is_flag=True, help="Show all evidence, fixes, checks, timeline and ranks.")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.common import EXIT_FAILURE, EXIT_USAGE, State
+from app.cli.common import EXIT_FAILURE, EXIT_USAGE, State, colour_choice
 from kb.errors import KBError
 
 ABORTED = 130  # what a shell reports for Ctrl-C
@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
     "--color/--no-color",
     "colour",
     default=None,
-    help="Colours. Default: where the output is a terminal.",
+    help="Colours. Default: where the output is a terminal, unless NO_COLOR or TERM=dumb is set.",
 )
 @click.pass_context
 def cli(context: click.Context, debug: bool, colour: bool | None) -> None:
@@ -85,7 +85,7 @@ def cli(context: click.Context, debug: bool, colour: bool | None) -> None:
     """  # noqa: D301 - \b is click's mark for text not to be rewrapped
     state = context.ensure_object(State)
     state.debug = debug
-    state.colour = colour
+    state.colour = context.color = colour_choice(colour, os.environ)
 
 
 def run(argv: Sequence[str] | None = None, *, state: State | None = None) -> int:

@@ -24,12 +24,11 @@ SIGNS: dict[StatementRole, str] = {
     "case": "  · ",
 }
 COLOURS: dict[StatementRole, str] = {
-    "verdict": "green",
     "change": "cyan",
-    "evidence": "green",
+    "evidence": "cyan",
     "warning": "yellow",
 }
-WHOLE: frozenset[StatementRole] = frozenset({"verdict", "change"})  # coloured to the end
+WHOLE: frozenset[StatementRole] = frozenset({"verdict", "change"})  # bold to the end
 
 
 def _statement(statement: Statement, words: Words, *, width: int, shown: set[str]) -> str:

@@ -18,11 +18,12 @@ def render_diagnosis(
     *,
     width: int,
     full: bool = False,
-    more: str = "word.more",
+    more: str = "head.full",
 ) -> str:
-    """`diagnosis` as ``json``, ``markdown``, ``ranks`` (the table alone) or ``text``.
+    """`diagnosis` as ``json``, ``markdown``, ``short``, ``ranks`` (the table alone) or ``text``.
 
-    `width` (cells), `full` and `more` are for text, as in `render_text`.
+    Text is one screen of `width` cells where the label `more` says how to see the rest, or all of
+    it if `full`.
     """
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
@@ -31,8 +32,15 @@ def render_diagnosis(
         from app.render.markdown import render_markdown
 
         return render_markdown(diagnosis, words)
+    if form == "short":
+        from app.render.short import render_short
+
+        return render_short(diagnosis, words)
+    from app.render.one_screen import render_screen
     from app.render.terminal import render_ranks, render_text
 
     if form == "ranks":
         return render_ranks(diagnosis, words)
-    return render_text(diagnosis, words, width=width, full=full, more=more)
+    if full:
+        return render_text(diagnosis, words, width=width)
+    return render_screen(diagnosis, words, width=width, more=more)

@@ -151,6 +151,21 @@ def new_quote(item: Evidence, shown: set[str]) -> str:
     return "" if known else item.quote
 
 
+def fresh_evidence(evidence: Iterable[Evidence], shown: set[str]) -> list[tuple[Evidence, str]]:
+    """Each reason with its quote, empty where it is among those `shown`; new quotes join them.
+
+    A reason that stands there already and has no new quote says nothing more and is left out.
+    """
+    reasons: set[str] = set()
+    fresh = []
+    for item in evidence:
+        quote = new_quote(item, shown)
+        if quote or item.reason not in reasons:
+            fresh.append((item, quote))
+        reasons.add(item.reason)
+    return fresh
+
+
 def fix_notes(fix: AnswerFix, words: Words) -> list[Row]:
     """Where a fix applies and what to beware of."""
     notes = (("row.applies_to", fix.applies_to), ("row.caution", fix.caution))
@@ -249,7 +264,7 @@ def facts(incident: AnswerIncident, words: Words) -> list[Row]:
         ("row.where", _environment(incident, words)),
         ("row.waves", _waves(incident, words)),
         ("row.fault", words.term("fault", fault) if fault != UNDECIDED else ""),
-        *(("row.unread", name) for name in _unread(incident, words)),
+        *(("row.unread", name) for name in unread(incident, words)),
     )
     return [(words(label), value) for label, value in rows if value]
 
@@ -310,7 +325,7 @@ def _waves(incident: AnswerIncident, words: Words) -> str:
     return words("word.waves", count=len(lines), lines=words.listing(lines))
 
 
-def _unread(incident: AnswerIncident, words: Words) -> list[str]:
+def unread(incident: AnswerIncident, words: Words) -> list[str]:
     """The files that could not be read and why, the first ones by name."""
     shown = [
         words("word.reason", what=item.file, reason=item.reason)

@@ -1,4 +1,4 @@
-"""The diagnosis for a terminal: the answer first, everything that matters on one screen.
+"""All of a diagnosis for a terminal: the answer first, then everything it rests on.
 
 Colours are ANSI codes; whoever prints drops them where the output is not a terminal
 (`click.echo` does). Commands are never wrapped, so that they can be copied.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 from rich.cells import cell_len
 
-from app.render import present
+from app.render import head, present
 from app.render.columns import columns, cut, hang, pad, paragraphs, wrap
 from app.render.escape import printable, safe_url
 from kb.diagnose.wording import percent
@@ -27,31 +27,24 @@ from kb.types.answer import (
 )
 
 QUOTE_LINES = 2  # a quote longer than this is cut: the line number leads to the whole
-LEAD_EVIDENCE = 3  # the first cause shows this many reasons, the others one
-OTHER_EVIDENCE = 1
-LEAD_FIXES = 2  # and this many fixes, the others one by title
-SHOWN_CASES = 3
 MARK = "│ "
 INDENT = "    "
-STATUS_COLOURS = {"diagnosed": "green", "unknown": "yellow", "no_timeout": "cyan"}
+SPEAKS_FOR, SPEAKS_AGAINST = "cyan", "yellow"
 
 
-def render_text(
-    diagnosis: Diagnosis, words: Words, *, width: int, full: bool = False, more: str = "word.more"
-) -> str:
-    """Lay `diagnosis` out for a terminal of `width` cells; `full` leaves nothing out.
-
-    The label `more` says where what is left out can be read.
-    """
+def render_text(diagnosis: Diagnosis, words: Words, *, width: int) -> str:
+    """Lay all of `diagnosis` out for a terminal of `width` cells; nothing stands there twice."""
     answer = printable(diagnosis)
-    blocks: list[list[str]] = [_head(answer, words, width), _happened(answer, words, width)]
+    blocks = [_head(answer, words, width), _happened(answer, words, width)]
     if answer.causes:
-        blocks.append([heading(words("heading.causes"))])
-        blocks += _causes(answer, words, width, full=full, more=more)
+        title = words("heading.causes")
+        undecided = "" if answer.status == "diagnosed" else f" · {words('verdict.unknown')}"
+        blocks.append([heading(title) + undecided])
+        blocks += _causes(answer, words, width)
     if second := present.second_reading(answer, words):
         blocks.append([line for text in second for line in wrap(text, width)])
-    if answer.best_check:
-        blocks.append(_commands(words("heading.best_check"), [answer.best_check], width))
+    if check := head.check_after_first(answer):
+        blocks.append(_commands(words("heading.best_check"), [check], width))
     if answer.warnings:
         lines = [heading(words("heading.warnings"))]
         for warning in answer.warnings:
@@ -59,11 +52,10 @@ def render_text(
         blocks.append(lines)
     if settings := present.settings_line(answer, words):
         blocks.append([click.style(line, dim=True) for line in wrap(settings, width)])
-    blocks.append(_cases(answer, words, width, full=full))
-    if answer.next:
-        blocks.append(_commands(words("heading.next"), answer.next, width))
-    if full:
-        blocks += [_timeline(answer, words, width), _rank_table(answer, words)]
+    blocks.append(_cases(answer, words, width))
+    if steps := head.steps_after_first(answer):
+        blocks.append(_commands(words("heading.next"), steps, width))
+    blocks += [_timeline(answer, words, width), _rank_table(answer, words)]
     blocks.append([click.style(present.footer(answer, words), dim=True)])
     return paragraphs(blocks)
 
@@ -90,10 +82,32 @@ def heading(text: str) -> str:
 
 
 def _head(answer: Diagnosis, words: Words, width: int) -> list[str]:
-    colour = STATUS_COLOURS[answer.status]
-    first = wrap(present.verdict(answer, words), width)
-    lines = [click.style(line, fg=colour, bold=True) for line in first]
-    return lines + wrap(answer.summary, width) if answer.summary else lines
+    """The headline, the whole of the first step, and the same incident met before."""
+    colour = head.severity(answer)
+    lines = [
+        click.style(line, fg=colour, bold=True) for line in wrap(head.title(answer, words), width)
+    ]
+    if answer.status == "no_timeout":
+        lines += wrap(words("head.paste_more"), width)
+    lines += _first_step(answer, words, width)
+    if met := head.met_before(answer, words):
+        lines += ["", *led(f"{words('head.met_before')}: ", met, width, bold=True)]
+        if address := head.met_address(answer):
+            lines.append(INDENT + click.style(address, underline=True))
+    return lines
+
+
+def _first_step(answer: Diagnosis, words: Words, width: int) -> list[str]:
+    step = answer.first_fix
+    if step is None:
+        return []
+    fix, check = head.first_answer_fix(answer), answer.best_check
+    lines = ["", heading(head.first_label(answer, words))]
+    if fix is not None:
+        return lines + fix_lines(fix, words, width)
+    if check is not None and step.kind == "check":
+        return lines + command_lines(check, width)
+    return lines + command_lines(NextStep(command=step.command, why=step.title), width)
 
 
 def _happened(answer: Diagnosis, words: Words, width: int) -> list[str]:
@@ -104,8 +118,6 @@ def _happened(answer: Diagnosis, words: Words, width: int) -> list[str]:
     if error:
         rows.append((words("row.first_error"), present.first_error_place(error, words)))
     facts = present.facts(incident, words)
-    if answer.causes:
-        facts.append((words("heading.restart"), present.restart_advice(answer.causes[0], words)))
     labels = [label for label, _ in rows + facts] + [words("row.first_error")]
     column = max(map(cell_len, labels)) + 2
     lines = [line for row in rows for line in _row(row, column, width)]
@@ -141,51 +153,27 @@ def quoted(text: str, indent: str, width: int, *, fg: str | None = None) -> list
     return [f"{indent}{MARK}{click.style(line, fg=fg)}" for line in lines]
 
 
-def _causes(
-    answer: Diagnosis, words: Words, width: int, *, full: bool, more: str
-) -> list[list[str]]:
+def _causes(answer: Diagnosis, words: Words, width: int) -> list[list[str]]:
     share = max(cell_len(present.cause_share(cause)) for cause in answer.causes)
     error = answer.incident.first_error
     shown = {error.text} if error else set()
+    shown |= {case.title for case in answer.cases}
+    first = head.first_answer_fix(answer)
+    commands = {answer.first_fix.command} if answer.first_fix else set()
     blocks: list[list[str]] = []
     for number, cause in enumerate(answer.causes, start=1):
-        faint = present.is_faint(cause)
         lines = _cause_head(cause, number, share, words, width)
-        if full or number == 1:
-            lines += _cause(cause, words, width, shown, full=full)
-            if not full and (hidden := _hidden(cause)):
-                lines.append(click.style(INDENT + words(more, count=hidden), dim=True))
-        elif not faint:
-            for item in cause.evidence[:OTHER_EVIDENCE]:
-                lines += _evidence(item, words, width, shown)
-            for fix in cause.fixes[:1]:
-                lines += fix_lines(fix, words, width, whole=False)
-        if blocks and faint and not full:
-            blocks[-1] += lines  # causes that are hardly possible share a block
-        else:
-            blocks.append(lines)
+        for item, quote in present.fresh_evidence(cause.evidence, shown):
+            lines += _evidence(item, quote, words, width)
+        for fix in cause.fixes:
+            lines += fix_lines(fix, words, width) if fix != first else []
+        for check in cause.checks:
+            lines += command_lines(check, width) if check.command not in commands else []
+            commands.add(check.command)
+        advice = present.restart_advice(cause, words)
+        blocks.append(lines + hang(f"{INDENT}{words('row.restart')}: ", advice, width))
     blocks[-1].append(click.style(INDENT + present.unknown_share(answer, words), dim=True))
     return blocks
-
-
-def _cause(
-    cause: RankedCause, words: Words, width: int, shown: set[str], *, full: bool
-) -> list[str]:
-    evidence = cause.evidence if full else cause.evidence[:LEAD_EVIDENCE]
-    fixes = cause.fixes if full else cause.fixes[:LEAD_FIXES]
-    lines = [line for item in evidence for line in _evidence(item, words, width, shown)]
-    lines += [line for fix in fixes for line in fix_lines(fix, words, width)]
-    if full:
-        lines += [line for check in cause.checks for line in command_lines(check, width)]
-        advice = present.restart_advice(cause, words)
-        lines += hang(f"{INDENT}{words('row.restart')}: ", advice, width)
-    return lines
-
-
-def _hidden(cause: RankedCause) -> int:
-    """How many reasons and fixes of the first cause are left out."""
-    reasons = max(0, len(cause.evidence) - LEAD_EVIDENCE)
-    return reasons + max(0, len(cause.fixes) - LEAD_FIXES)
 
 
 def _cause_head(cause: RankedCause, number: int, share: int, words: Words, width: int) -> list[str]:
@@ -194,20 +182,19 @@ def _cause_head(cause: RankedCause, number: int, share: int, words: Words, width
     return [click.style(line, bold=True) for line in hang(lead, text, width)]
 
 
-def _evidence(item: Evidence, words: Words, width: int, shown: set[str]) -> list[str]:
-    """One reason; a quote that is among those `shown` is left out."""
+def _evidence(item: Evidence, quote: str, words: Words, width: int) -> list[str]:
+    """One reason with its quote."""
     against = item.weight < 0
     parts = [present.evidence_place(item, words), words("word.against") if against else ""]
     text = " · ".join(filter(None, [*parts, item.reason]))
-    lines = led(f"  {'-' if against else '+'} ", text, width, fg="red" if against else "green")
-    return lines + quoted(present.new_quote(item, shown), INDENT, width, fg="cyan")
+    sign, colour = ("-", SPEAKS_AGAINST) if against else ("+", SPEAKS_FOR)
+    lines = led(f"  {sign} ", text, width, fg=colour)
+    return lines + quoted(quote, INDENT, width, fg="cyan")
 
 
-def fix_lines(fix: AnswerFix, words: Words, width: int, *, whole: bool = True) -> list[str]:
-    """A fix with its steps, commands and what to beware of; else its title and first command."""
+def fix_lines(fix: AnswerFix, words: Words, width: int) -> list[str]:
+    """A fix with its steps, commands and what to beware of."""
     lines = hang("  → ", f"{fix.title}  [{words.term('claim', fix.status)}]", width)
-    if not whole:
-        return lines + copyable(fix.commands[:1])
     for number, step in enumerate(fix.steps, start=1):
         lines += hang(f"{INDENT}{number}. ", step, width)
     lines += copyable(fix.commands)
@@ -248,21 +235,18 @@ def warning_lines(
     return led(f"{sign}{warning.setting}: ", text, width, fg="yellow", bold=True)
 
 
-def _cases(answer: Diagnosis, words: Words, width: int, *, full: bool) -> list[str]:
-    if not answer.cases:
+def _cases(answer: Diagnosis, words: Words, width: int) -> list[str]:
+    cases = head.cases_not_met(answer)
+    if not cases:
         return []
     lines = [heading(words("heading.cases"))]
-    for case in answer.cases if full else answer.cases[:SHOWN_CASES]:
+    for case in cases:
         text = f"{case.title}  [{case.cause}, {words.term('claim', case.status)}]"
         lines += hang(f"  {case.score:.2f}  ", text, width)
         url = safe_url(case.url)
         lines.append(f"        {click.style(url or case.id, underline=bool(url))}")
-        notes = present.case_notes(case, words)
-        if full:
-            for note in notes:
-                lines += hang("        ", note, width)
-        elif notes:
-            lines.append("        " + cut(notes[0], width - 8))
+        for note in present.case_notes(case, words):
+            lines += hang("        ", note, width)
     return lines
 
 

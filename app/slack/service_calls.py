@@ -311,7 +311,7 @@ class ServiceCalls:
 
 def _report(diagnosis: Diagnosis, words: Words) -> str:
     """All of a diagnosis as text, cut where it is longer than Slack shows."""
-    text = click.unstyle(render_text(diagnosis, words, width=REPORT_WIDTH, full=True))
+    text = click.unstyle(render_text(diagnosis, words, width=REPORT_WIDTH))
     if len(text) > REPORT_CHARS:
         return f"{text[:REPORT_CHARS]}\n{words('slack.cut')}\n"
     return text

@@ -19,7 +19,15 @@ from kb.types.answer import AnswerCheck, Diagnosis, NextStep, SettingWarning, Si
 from kb.types.entries import Entry, Filters, Hit, SearchResult
 from kb.types.incident import Incident, LogReading, Unread
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, DiagnosisStatus, Language
-from tests.app.samples import ENTRIES, ERROR_MARK, TIMEOUT_MARK, make_incident, make_ranked
+from tests.app.samples import (
+    ENTRIES,
+    ERROR_MARK,
+    TIMEOUT_MARK,
+    make_first_fix,
+    make_headline,
+    make_incident,
+    make_ranked,
+)
 
 
 @dataclass
@@ -173,6 +181,8 @@ class FakeService:
             if diagnosed
             else None,
             took_ms=12.5,
+            headline=make_headline(spoken) if diagnosed else "",
+            first_fix=make_first_fix(ranked[0]) if status == "diagnosed" else None,
         )
 
     def search(

@@ -11,6 +11,7 @@ from kb.types.answer import (
     AnswerIncident,
     AnswerMoment,
     Evidence,
+    FirstStep,
     RankedCause,
 )
 from kb.types.entries import CauseClaim, Entry, Section, Source, Tags
@@ -127,6 +128,24 @@ def make_incident(lines: Sequence[str]) -> AnswerIncident:
         facts=(Fact(name="rank_behind", line=3),),
         lines=len(lines),
         bytes=sum(len(line) + 1 for line in lines),
+    )
+
+
+def make_headline(language: Language) -> str:
+    """What happened in the incident of `LOG`."""
+    return "rank 3 显存耗尽" if language == "zh" else "Rank 3 ran out of GPU memory"
+
+
+def make_first_fix(lead: RankedCause) -> FirstStep:
+    """The first fix of a cause, to be done first."""
+    fix = lead.fixes[0]
+    return FirstStep(
+        kind="fix",
+        title=fix.title,
+        command=fix.commands[0],
+        caution=fix.caution,
+        fix=fix.id,
+        cause=lead.id,
     )
 
 

@@ -20,6 +20,7 @@ from app.api.requests import (
     FORM,
     JSON,
     MARKDOWN,
+    SHORT,
     TEXT,
     answer_type,
     body_forms,
@@ -98,6 +99,9 @@ Torch = Annotated[
 Keep = Annotated[
     bool, Query(description="Keep the answer; the headers Location and Link say where it stands.")
 ]
+Short = Annotated[
+    bool, Query(description="The answer in ten lines of plain text, whatever Accept says.")
+]
 Read = Callable[[], LogReading]
 
 
@@ -132,6 +136,7 @@ async def diagnose(
     torch: Torch = None,
     keep: Keep = False,
     wait: Wait = 0,
+    short: Short = False,
 ) -> Response:
     """Say what happened in a log, why, and what to do.
 
@@ -140,7 +145,7 @@ async def diagnose(
     of one run and flight-recorder dumps go as multipart fields ``file`` and ``dump``.
     """
     context = context_of(request)
-    form = answer_type(request, (JSON, MARKDOWN, TEXT, EVENTS))
+    form = SHORT if short else answer_type(request, (JSON, MARKDOWN, TEXT, EVENTS))
     language = context.language(request, lang)
     options = DiagnoseOptions(language=language, top=top, torch=torch, keep=keep, wait=wait)
     if form == EVENTS:

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.auth import admin_access
 from app.api.context import Lang, context_of
-from app.api.requests import answer_type
+from app.api.requests import SHORT, answer_type
 from app.api.responses import answer_response, tagged
-from app.api.routes.diagnose import ANSWERS
+from app.api.routes.diagnose import ANSWERS, Short
 from kb.saved import delete_diagnosis, load_diagnosis
 from kb.text.language import answer_language
 
@@ -21,14 +21,16 @@ router = APIRouter(tags=["diagnose"])
     responses=ANSWERS,
     response_class=Response,
 )
-async def saved_diagnosis(request: Request, identifier: str, lang: Lang = None) -> Response:
+async def saved_diagnosis(
+    request: Request, identifier: str, lang: Lang = None, short: Short = False
+) -> Response:
     """The answer as it was when it was saved (``POST /v1/diagnose?keep=true``).
 
     As JSON, Markdown or text by ``Accept``, in the language asked for, else that of the log. It
     stays for `TIMEOUT_KB_KEPT_DAYS`.
     """
     context = context_of(request)
-    form = answer_type(request)
+    form = SHORT if short else answer_type(request)
     requested = context.language(request, lang)
     saved = await context.run(lambda: load_diagnosis(context.service, identifier))
     response = answer_response(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 
 from app.cli import main as cli
-from app.cli.common import State
+from app.cli.common import State, colour_choice
 from kb.errors import InputError, SettingsError
 from kb.settings import Settings
 from kb.types.answer import Diagnosis
@@ -57,7 +58,7 @@ def run(service: FakeService, settings: Settings, capfd: pytest.CaptureFixture[s
     return go
 
 
-@contextmanager
+@contextlib.contextmanager
 def standard_input(data: bytes) -> Iterator[None]:
     """Standard input is a pipe with `data`."""
     import io
@@ -108,7 +109,7 @@ def test_file_dash_and_pipe_are_the_same(run: Run, log: str, log_file: Path) -> 
     ]
     assert {(result.code, result.err) for result in runs} == {(0, "")}
     assert len({result.out for result in runs}) == 1
-    assert runs[0].out.startswith("One rank crashed first")
+    assert runs[0].out.startswith("Rank 3 ran out of GPU memory")
 
 
 def test_json_is_the_diagnosis(run: Run, service: FakeService, log: str, log_file: Path) -> None:
@@ -123,6 +124,61 @@ def test_piped_output_has_no_colours(run: Run, log_file: Path) -> None:
     """Colours are for terminals, or when asked for."""
     assert "\x1b" not in run("diagnose", str(log_file)).out
     assert "\x1b[" in run("--color", "diagnose", str(log_file)).out
+
+
+@pytest.mark.parametrize(
+    ("requested", "environ", "colour"),
+    [
+        pytest.param(None, {"TERM": "xterm"}, None, id="as-the-output-is"),
+        pytest.param(None, {"NO_COLOR": "1", "TERM": "xterm"}, False, id="no-color"),
+        pytest.param(None, {"NO_COLOR": ""}, None, id="no-color-empty"),
+        pytest.param(None, {"TERM": "dumb"}, False, id="dumb"),
+        pytest.param(True, {"NO_COLOR": "1", "TERM": "dumb"}, True, id="asked-for"),
+        pytest.param(False, {}, False, id="refused"),
+    ],
+)
+def test_colours_follow_the_option_then_the_environment(
+    *, requested: bool | None, environ: dict[str, str], colour: bool | None
+) -> None:
+    """NO_COLOR with any value and a dumb terminal switch them off; the option goes first."""
+    assert colour_choice(requested, environ) is colour
+
+
+@pytest.mark.parametrize("variable", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_a_terminal_that_wants_no_colours_gets_none(
+    root: Path, tmp_path: Path, log_file: Path, variable: dict[str, str]
+) -> None:
+    """On a real terminal the answer is coloured, unless the environment says otherwise."""
+    leader, follower = pty.openpty()
+    environ = {"PATH": os.environ["PATH"], "TERM": "xterm", "PYTHONPATH": str(root)}
+    environ |= {"TIMEOUT_KB_HOME": str(tmp_path / "home")} | variable
+    command = [
+        sys.executable,
+        "-c",
+        "from app.cli.main import main; main()",
+        "diagnose",
+        str(log_file),
+    ]
+    job = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environ)
+    os.close(follower)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(leader, 65536):
+            shown += piece
+    os.close(leader)
+    assert job.wait() == 0
+    assert (b"\x1b[" in shown) is (variable == {})
+
+
+def test_the_short_form_and_all_of_it(run: Run, log_file: Path) -> None:
+    """`--format short` is ten lines at most; `--full` holds what the screen leaves out."""
+    short = run("diagnose", "--format", "short", str(log_file)).out.splitlines()
+    assert short[:2] == ["Rank 3 ran out of GPU memory", "Do first: Use less memory  [confirmed]"]
+    assert len(short) <= 10
+    screen = run("diagnose", str(log_file)).out
+    full = run("diagnose", "--full", str(log_file)).out
+    assert "--full shows all" in screen
+    assert ("Timeline" in screen, "Timeline" in full) == (False, True)
 
 
 def test_standard_input_goes_with_dumps(run: Run, log: str, tmp_path: Path) -> None:
@@ -140,7 +196,7 @@ def test_nothing_to_read_says_what_to_do(run: Run, monkeypatch: pytest.MonkeyPat
         def isatty(self) -> bool:
             return True
 
-    @contextmanager
+    @contextlib.contextmanager
     def terminal(_data: bytes) -> Iterator[None]:
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdin", Terminal())

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from app.render import present
 from app.render.escape import plain
 from app.render.markdown import render_markdown
+from app.render.one_screen import render_screen
 from app.render.present import duration, rank_span
 from app.render.terminal import render_ranks, render_text
 from kb.knowledge.labels import Words
@@ -42,10 +43,16 @@ UNHURRIED = settings(
 )
 
 
-def text_of(diagnosis: Diagnosis, labels: Labels, *, width: int = 100, full: bool = False) -> str:
-    """The terminal text without colours."""
+def text_of(diagnosis: Diagnosis, labels: Labels, *, width: int = 100) -> str:
+    """All of the terminal text without colours."""
     words = Words(labels, diagnosis.language)
-    return click.unstyle(render_text(diagnosis, words, width=width, full=full))
+    return click.unstyle(render_text(diagnosis, words, width=width))
+
+
+def screen_of(diagnosis: Diagnosis, labels: Labels, *, width: int = 100) -> str:
+    """The screen of text that is shown unless all is asked for, without colours."""
+    words = Words(labels, diagnosis.language)
+    return click.unstyle(render_screen(diagnosis, words, width=width))
 
 
 def markdown_of(diagnosis: Diagnosis, labels: Labels) -> str:
@@ -83,18 +90,24 @@ def test_a_cause_that_is_named_is_possible(diagnosis: Diagnosis) -> None:
 
 
 def test_answer_first(diagnosis: Diagnosis, labels: Labels) -> None:
-    """The first line is the verdict with cause, share and rank; culprit and error follow."""
+    """What happened, then what to do first, then culprit, error and facts."""
     lines = text_of(diagnosis, labels).splitlines()
-    assert lines[0] == ("One rank crashed first (rank-crash): 70%, likely · look at rank 3 first")
-    assert lines[1] == "Rank 3 ran out of memory."
-    assert lines[3] == "Culprit      rank 3: last enqueued 14216, others wait"
-    assert lines[4] == "First error  rank 3, line 2, cuda-oom"
-    assert lines[5].endswith(
+    assert lines[:5] == [
+        "Rank 3 ran out of GPU memory",
+        "",
+        "Do first",
+        "  → Use less memory  [confirmed]",
+        "    1. Halve the batch",
+    ]
+    at = lines.index("Culprit      rank 3: last enqueued 14216, others wait")
+    assert lines[at + 1] == "First error  rank 3, line 2, cuda-oom"
+    assert lines[at + 2].endswith(
         "│ torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
     )
-    assert lines[6] == "What hung    ALLREDUCE, seq 14217, numel 1, process group default_pg"
-    assert lines[7] == "Timeout      10 min (600000 ms), ran 10 min"
-    assert lines[8] == "Ranks        reporting 0-2, 4-7 · not reporting 3 · 8 in all"
+    assert lines[at + 3] == "What hung    ALLREDUCE, seq 14217, numel 1, process group default_pg"
+    assert lines[at + 4] == "Timeout      10 min (600000 ms), ran 10 min"
+    assert lines[at + 5] == "Ranks        reporting 0-2, 4-7 · not reporting 3 · 8 in all"
+    assert lines.index("Causes") > at
 
 
 def test_what_the_culprit_itself_hangs_in_is_told(diagnosis: Diagnosis, labels: Labels) -> None:
@@ -152,8 +165,7 @@ def test_of_several_files_the_file_is_named(
         ),
         warnings=tuple(replace(item, file=name, line=6) for item in diagnosis.warnings),
     )
-    full = {"full": True} if render is text_of else {}
-    text = " ".join(render(told, labels, **full).replace("\\", "").split())
+    text = " ".join(render(told, labels).replace("\\", "").split())
     assert f"rank 3, {name} line {first.line}" in text
     assert f"{name} line 4" in text
     assert f"{name} line 6" in text
@@ -180,10 +192,9 @@ def test_settings_without_a_warning_take_one_line(diagnosis: Diagnosis, labels: 
     assert present.settings_line(diagnosis, words) == ""
 
 
-def test_one_screen(diagnosis: Diagnosis, labels: Labels) -> None:
-    """A usual answer fits a screen of 50 lines; all of it stands with `full`."""
-    assert len(text_of(diagnosis, labels).splitlines()) <= 50
-    full = text_of(diagnosis, labels, full=True)
+def test_all_of_it_has_timeline_and_checks(diagnosis: Diagnosis, labels: Labels) -> None:
+    """What the screen leaves out."""
+    full = text_of(diagnosis, labels)
     assert "Timeline" in full
     assert "dmesg -T | grep -i oom" in full
 
@@ -194,8 +205,8 @@ def test_prose_fits_the_width(
     diagnosis: Diagnosis, labels: Labels, language: Language, width: int
 ) -> None:
     """No line is wider than the window, commands and addresses aside: those must stay whole."""
-    answer = replace(diagnosis, language=language, summary="很长的话。 word " * 40)
-    text = text_of(answer, labels, width=width, full=True)
+    answer = replace(diagnosis, language=language, headline="很长的话。 word " * 40)
+    text = text_of(answer, labels, width=width)
     whole = ("https://", "python train.py", "--batch", "dmesg", "py-spy")
     wide = [
         line
@@ -223,17 +234,8 @@ def test_a_quote_is_shown_once(diagnosis: Diagnosis, labels: Labels) -> None:
         diagnosis.causes[0], evidence=(*diagnosis.causes[0].evidence, *diagnosis.causes[0].evidence)
     )
     markdown = markdown_of(replace(diagnosis, causes=(twice,)), labels)
-    assert markdown.count(f"`{quote}") == 1
-
-
-def test_hardly_possible_causes_take_one_line(diagnosis: Diagnosis, labels: Labels) -> None:
-    """Causes below 5 % are named without evidence and fixes, unless all is asked for."""
-    faint = replace(diagnosis.causes[1], probability=0.01)
-    answer = replace(diagnosis, causes=(diagnosis.causes[0], faint))
-    lines = text_of(answer, labels).splitlines()
-    at = lines.index("2.  1%  Ranks issued other collectives  [collective-mismatch, unlikely]")
-    assert lines[at + 1] == "    something else, or unknown: 20%"
-    assert text_of(answer, labels, full=True).count("Use less memory") == 2
+    assert markdown.count(quote) == 1
+    assert markdown.count("line 2 · first") == 1
 
 
 @pytest.mark.parametrize(
@@ -256,25 +258,29 @@ def test_likenesses_are_said_by_worth(
     assert notes == ([f"alike: {shown}"] if shown else [])
 
 
+@pytest.mark.parametrize("render", [text_of, screen_of])
 def test_unknown_and_no_timeout_are_answers(
-    service: Service, labels: Labels, undecided_log: str
+    render: Callable[..., str], service: Service, labels: Labels, undecided_log: str
 ) -> None:
-    """They are said in the first line, the leading cause beside "unknown"."""
-    unknown = text_of(service.diagnose_text(undecided_log, language="en"), labels)
-    assert unknown.splitlines()[0] == (
-        "Unknown: the evidence does not decide · leading: One rank crashed first, 30% · "
-        "look at rank 3 first"
-    )
-    nothing = text_of(service.diagnose_text("all is well", language="en"), labels)
+    """What happened stands first then too; that no cause is known is said."""
+    unknown = render(service.diagnose_text(undecided_log, language="en"), labels)
+    assert unknown.splitlines()[0] == "Rank 3 ran out of GPU memory"
+    assert "undecided" in unknown or "the evidence does not decide" in unknown
+    nothing = render(service.diagnose_text("all is well", language="en"), labels)
     assert nothing.splitlines()[0] == "No timeout in this text"
-    assert "Causes" not in nothing
+    assert "200 lines around" in nothing
+    assert "Cause" not in nothing
 
 
-def test_chinese_answer_has_chinese_labels(service: Service, labels: Labels, log: str) -> None:
+@pytest.mark.parametrize("render", [text_of, screen_of])
+def test_chinese_answer_has_chinese_labels(
+    render: Callable[..., str], service: Service, labels: Labels, log: str
+) -> None:
     """No English heading stands in a Chinese answer."""
-    text = text_of(service.diagnose_text(log, language="zh"), labels)
-    assert text.startswith("有一个 rank 先崩溃（rank-crash）：70%，很可能 · 先看 rank 3")
-    english = [label.en for name, label in labels.items() if name.startswith("heading.")]
+    text = render(service.diagnose_text(log, language="zh"), labels)
+    assert text.startswith("rank 3 显存耗尽\n")
+    groups = ("heading.", "head.")
+    english = [label.en for name, label in labels.items() if name.startswith(groups)]
     assert [word for word in english if word in text] == []
 
 
@@ -313,7 +319,7 @@ def test_hostile_text_cannot_act_in_a_terminal(
     hostile: Callable[[str], Diagnosis], labels: Labels, text: str
 ) -> None:
     """Once our own colours are gone, nothing but printable characters and breaks is left."""
-    shown = text_of(hostile(text), labels, full=True)
+    shown = text_of(hostile(text), labels) + screen_of(hostile(text), labels)
     assert all(line.isprintable() for line in shown.split("\n"))
 
 
@@ -327,12 +333,16 @@ def test_hostile_text_cannot_act_in_markdown(
     tokens = parser.parse(markdown_of(hostile(text), labels))
     inner = [child for token in tokens for child in token.children or []]
     kinds = {token.type for token in (*tokens, *inner)}
-    assert not kinds & {"html_block", "html_inline", "image", "hr", "blockquote_open", "s_open"}
+    assert not kinds & {"html_inline", "image", "hr", "blockquote_open", "s_open"}
+    folds = [token.content for token in tokens if token.type == "html_block"]
+    assert len(folds) == 2
+    assert folds[0].startswith("<details>\n<summary>The rest: more fixes")
+    assert folds[1] == "</details>\n"
     links = {str(token.attrs["href"]) for token in inner if token.type == "link_open"}
     allowed = {"https://example.org/fix"} | ({text} if text.startswith("http") else set())
     assert links <= allowed
     headings = [token.tag for token in tokens if token.type == "heading_open"]
-    assert headings == ["h2", "h3", "h4", "h3", "h3", "h3", "h3", "h3", "h3"]
+    assert headings == ["h2", *["h3"] * 5, *["h4"] * 4]
 
 
 def test_quotes_stay_literal_in_markdown(

@@ -14,7 +14,8 @@ import httpx
 import msgspec
 import pytest
 
-from app.render.terminal import render_text
+from app.render.one_screen import render_screen
+from app.render.short import render_short
 from kb.errors import InputError
 from kb.knowledge.labels import Words
 from kb.settings import Settings
@@ -211,8 +212,22 @@ def test_text_is_what_the_terminal_shows(
     labels = service.knowledge.labels
     diagnosis = service.diagnose_text(log)
     words = Words(labels, diagnosis.language)
-    shown = render_text(diagnosis, words, width=100, more="word.more_markdown")
+    shown = render_screen(diagnosis, words, width=100, more="head.full_markdown")
     assert response.text == click.unstyle(shown)
+
+
+def test_the_short_form_is_plain_text_whatever_is_accepted(
+    client: httpx.Client, service: FakeService, log: str
+) -> None:
+    """Ten lines for a chat tool; the whole answer to the same log is another one."""
+    accept = {"accept": "application/json"}
+    short = client.post("/v1/diagnose?short=true", json={"text": log}, headers=accept)
+    diagnosis = service.diagnose_text(log)
+    words = Words(service.knowledge.labels, diagnosis.language)
+    assert short.headers["content-type"].startswith("text/plain")
+    assert short.text == render_short(diagnosis, words)
+    whole = client.post("/v1/diagnose", json={"text": log}, headers=accept)
+    assert whole.json()["headline"] == short.text.splitlines()[0]
 
 
 @pytest.mark.parametrize(
