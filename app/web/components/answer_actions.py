@@ -24,6 +24,7 @@ TALK = "talk_about"  # pending: the conversation to go to
 VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
 CAUSE, FIX, SOURCE = "resolve_cause", "resolve_fix", "resolve_url"
 VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
+COPY_PX = 220  # height of a text to copy; longer ones scroll
 MAX_COMMENT = 2000  # characters
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -60,6 +61,11 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
             on_click="ignore",
             key="download_json",
         )
+        with st.popover(words("page.copy"), key="copy"):
+            short = _short(diagnosis, words)
+            for label, text in (("short", short), ("markdown", _markdown(diagnosis, words))):
+                show(markup.faint(words(f"page.copy_{label}")))
+                st.code(text, language=None, wrap_lines=True, height=COPY_PX)
     # The place is there with or without a link, so that what is below it stays what it was.
     with st.container():
         if state.saved is not None:
@@ -70,6 +76,12 @@ def _markdown(diagnosis: Diagnosis, words: Words) -> str:
     from app.render.markdown import render_markdown
 
     return render_markdown(diagnosis, words)
+
+
+def _short(diagnosis: Diagnosis, words: Words) -> str:
+    from app.render.short import render_short
+
+    return render_short(diagnosis, words)
 
 
 def _talk(state: AnswerState, language: Language) -> None:

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 import streamlit as st
 from markupsafe import Markup
 
-from app.render import present
+from app.render import head, present
 from app.web.components import cards, log_view, markup
 from app.web.components.log_view import Window
 from app.web.components.markup import NOTHING, html, join, show
 from app.web.context import href
 from kb.knowledge.labels import Words
-from kb.types.answer import Diagnosis, Evidence, FirstStep, MetBefore
+from kb.types.answer import Diagnosis, FirstStep, MetBefore
 from kb.types.incident import LogReading
 
 BANDS = {"certain": "sure", "likely": "likely", "possible": "possible"}  # band: tone
-FIRST = {"fix": "page.do_first", "check": "page.check_first", "collect": "page.collect_first"}
 NEAR = 3  # lines of the log on each side of an evidence
 
 
@@ -40,7 +39,7 @@ def show_head(shown: ShownDiagnosis) -> None:
     with st.container(key="tk_head"):
         show(headline_html(diagnosis, words))
         if diagnosis.first_fix is not None:
-            _show_first_step(diagnosis.first_fix, words)
+            _show_first_step(diagnosis.first_fix, head.first_label(diagnosis, words), words)
         certainty = certainty_html(diagnosis, words)
         met_before = met_before_html(diagnosis.met_before, words)
         show(join([certainty, met_before, culprit_line_html(shown)]))
@@ -52,7 +51,7 @@ def headline_html(diagnosis: Diagnosis, words: Words) -> Markup:
         '<section class="tk-verdict tk-{tone}" aria-live="polite">'
         '<h1 class="tk-h1">{headline}</h1></section>',
         tone=tone(diagnosis),
-        headline=diagnosis.headline or present.verdict(diagnosis, words),
+        headline=head.title(diagnosis, words),
     )
 
 
@@ -63,12 +62,12 @@ def tone(diagnosis: Diagnosis) -> str:
     return "quiet"
 
 
-def _show_first_step(step: FirstStep, words: Words) -> None:
+def _show_first_step(step: FirstStep, label: str, words: Words) -> None:
     """The one thing to do first, with its command to copy and what to beware of."""
     show(
         html(
             '<p class="tk-first"><b>{label}</b> {title}</p>',
-            label=words(FIRST[step.kind]),
+            label=label,
             title=cards.inline(step.title),
         )
     )
@@ -84,19 +83,12 @@ def _show_first_step(step: FirstStep, words: Words) -> None:
         )
 
 
-def strongest(diagnosis: Diagnosis) -> Evidence | None:
-    """The evidence that speaks loudest for the first cause, of the input where there is any."""
-    if not diagnosis.causes:
-        return None
-    evidence = [item for item in diagnosis.causes[0].evidence if item.weight > 0]
-    return next((item for item in evidence if item.kind != "case"), next(iter(evidence), None))
-
-
 def certainty_html(diagnosis: Diagnosis, words: Words) -> Markup:
     """How sure the first cause is and why, in one line; nothing where there is no cause."""
     if not diagnosis.causes:
         return NOTHING
-    lead, item = diagnosis.causes[0], strongest(diagnosis)
+    lead = diagnosis.causes[0]
+    item = head.strongest(lead)
     name = html(
         '<a href="{url}" target="_blank">{title}</a>',
         url=href("causes", id=lead.id),
@@ -148,31 +140,23 @@ def met_before_html(met: MetBefore | None, words: Words) -> Markup:
     )
 
 
-def culprit_line(diagnosis: Diagnosis) -> str:
-    """The line of the input that shows it: the first error, else the strongest evidence."""
-    first, item = diagnosis.incident.first_error, strongest(diagnosis)
-    if first is not None and first.text:
-        return first.text
-    return item.quote if item is not None and item.line else ""
-
-
 def culprit_line_html(shown: ShownDiagnosis) -> Markup:
-    """That line with its place; where the log is at hand a click shows the lines around.
+    """The line that shows it, with its place; where the log is at hand also the lines around.
 
     Without a line, as with dumps alone, the ranks to look at stand here.
     """
-    diagnosis, words, reading = shown.diagnosis, shown.words, shown.reading
-    text, item = culprit_line(diagnosis), strongest(diagnosis)
-    first = diagnosis.incident.first_error
-    if first is not None and first.text:
-        label = words("row.first_error")
-        where, place = present.rank_and_place(first, words), (first.file, first.line)
-    elif text and item is not None:
-        label, where = words("page.shown_by"), present.evidence_place(item, words)
-        place = log_view.place_of(reading, item.line, item.quote)
-    else:
+    diagnosis, words = shown.diagnosis, shown.words
+    where, text = head.culprit_line(diagnosis, words)
+    if not text:
         culprits = present.culprits(diagnosis.incident, words)
         return join(html('<div class="tk-culprit">{text}</div>', text=text) for text in culprits)
+    first = diagnosis.incident.first_error
+    if first is not None and first.text:
+        label, place = words("row.first_error"), (first.file, first.line)
+    else:
+        item = head.strongest(diagnosis.causes[0])
+        label = words("page.shown_by")
+        place = log_view.place_of(shown.reading, item.line if item else 0, text)
     return html(
         '<div class="tk-error"><div class="tk-faint">{label}</div>{quote}{around}</div>',
         label=join([markup.safe(label), markup.safe(where)], markup.DOT),

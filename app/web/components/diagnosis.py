@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from app.render import present
+from app.render import head, present
 from app.render.escape import md_text
 from app.web.components import answer_head, cards, charts, log_view, markup
 from app.web.components.answer_head import BANDS, NEAR, ShownDiagnosis
@@ -70,16 +70,14 @@ def _question(shown: ShownDiagnosis) -> None:
 
 
 def _next_steps(shown: ShownDiagnosis) -> None:
-    """The check that decides, then what to collect; what is to be done first stands above."""
-    diagnosis, words = shown.diagnosis, shown.words
-    first = diagnosis.first_fix.kind if diagnosis.first_fix is not None else ""
-    if diagnosis.best_check is not None and first != "check":
+    """The check that decides, then what to collect, without what is to be done first."""
+    check, steps = head.check_after_first(shown.diagnosis), head.steps_after_first(shown.diagnosis)
+    if check is not None:
         with st.container(border=True):
-            show(markup.heading(words("heading.best_check"), level=3))
-            cards.show_check(diagnosis.best_check)
-    steps = diagnosis.next[1:] if first == "collect" else diagnosis.next
+            show(markup.heading(shown.words("heading.best_check"), level=3))
+            cards.show_check(check)
     if steps:
-        show(markup.heading(words("heading.next")))
+        show(markup.heading(shown.words("heading.next")))
         for step in steps:
             cards.show_check(step)
 
@@ -129,8 +127,13 @@ def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
 
 def _in_head(item: Evidence, shown: ShownDiagnosis) -> bool:
     """Whether the head says all of this evidence: its reason and its line."""
-    said = item == answer_head.strongest(shown.diagnosis)
-    return said and item.quote in answer_head.culprit_line(shown.diagnosis)
+    said = item == head.strongest(shown.diagnosis.causes[0])
+    return said and item.quote in _line_in_head(shown)
+
+
+def _line_in_head(shown: ShownDiagnosis) -> str:
+    """The line of the input that the head quotes, or an empty string."""
+    return head.culprit_line(shown.diagnosis, shown.words)[1]
 
 
 def cause_head(cause: RankedCause, number: int, words: Words) -> Markup:
@@ -162,7 +165,7 @@ def evidence_html(shown: ShownDiagnosis, evidence: Sequence[Evidence]) -> Markup
     """
     words = shown.words
     rows = []
-    quotes = {answer_head.culprit_line(shown.diagnosis)}
+    quotes = {_line_in_head(shown)}
     for item in evidence:
         against = item.weight < 0
         quote = present.new_quote(item, quotes)
@@ -234,7 +237,7 @@ def _cases(shown: ShownDiagnosis) -> None:
                 for note in present.case_notes(case, words)
             ),
         )
-        for case in diagnosis.cases
+        for case in head.cases_not_met(diagnosis)
     )
     show(markup.section(words("heading.cases"), rows))
 
@@ -242,7 +245,7 @@ def _cases(shown: ShownDiagnosis) -> None:
 def _facts(shown: ShownDiagnosis) -> None:
     incident, words = shown.diagnosis.incident, shown.words
     facts = present.facts(incident, words)
-    if answer_head.culprit_line(shown.diagnosis):  # else the head names them
+    if _line_in_head(shown):  # else the head names them
         culprits = present.culprits(incident, words)
         facts = [*((words("row.culprit"), text) for text in culprits), *facts]
     if facts:
