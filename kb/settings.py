@@ -56,6 +56,7 @@ class Settings:
     slack_bot_token: str = field(default="", repr=False)  # several workspaces: comma between
     slack_app_token: str = field(default="", repr=False)  # Socket Mode
     slack_signing_secret: str = field(default="", repr=False)  # HTTP mode
+    slack_channel: str = ""  # id of the one the page posts answers into; empty: it offers none
     slack_mode: str = "socket"
     slack_api_url: str = "https://slack.com/api/"
     slack_files_host: str = "files.slack.com"  # files come from nowhere else

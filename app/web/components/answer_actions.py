@@ -66,6 +66,10 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
             for label, text in (("short", short), ("markdown", _markdown(diagnosis, words))):
                 show(markup.faint(words(f"page.copy_{label}")))
                 st.code(text, language=None, wrap_lines=True, height=COPY_PX)
+        settings = service().settings
+        if settings.slack_bot_token and settings.slack_channel:
+            post = partial(_post, _short(diagnosis, words))
+            actions.button(words("page.slack"), post, key="slack", words=words)
     # The place is there with or without a link, so that what is below it stays what it was.
     with st.container():
         if state.saved is not None:
@@ -82,6 +86,14 @@ def _short(diagnosis: Diagnosis, words: Words) -> str:
     from app.render.short import render_short
 
     return render_short(diagnosis, words)
+
+
+def _post(text: str) -> Notice:
+    """Post the short form into the team's channel."""
+    from app.slack.posting import post_text
+
+    post_text(service().settings, text)
+    return Notice(tone="info", label="page.posted")
 
 
 def _talk(state: AnswerState, language: Language) -> None:

@@ -137,7 +137,7 @@ def test_the_page_says_what_the_service_says(service: Service) -> None:
         lead.evidence[1].reason,
         lead.fixes[0].steps[0],
         present.culprits(answer.incident, words)[0].removeprefix("rank 3: "),
-        head.cases_not_met(answer)[0].title,
+        *(case.title for case in head.cases_not_met(answer)[:1]),
     ]
     places = []
     start = 0
@@ -441,6 +441,64 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     page.button(key="feedback_send").click().run()
     assert words("page.thanks") in text_of(page)
     assert len(read_feedback(service)) == before + 1  # the same once more is not counted again
+
+
+def test_who_is_signed_in_has_one_word_on_an_answer(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a proxy that names people the last word of one counts; two people have two."""
+    before = len(read_feedback(service))
+    for name, verdict in (("ada", "page.wrong"), ("ada", "page.right"), ("bob", "page.wrong")):
+        monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda name=name: name)
+        page = diagnose(LOG)
+        page.radio[0].set_value(words_of(page, "en")(verdict))
+        page.button(key="feedback_send").click().run()
+    said = [stored.feedback.verdict for stored in read_feedback(service)[before:]]
+    assert sorted(said) == ["right", "wrong"]
+
+
+@pytest.mark.parametrize(
+    ("header", "headers", "name"),
+    [
+        ("X-Forwarded-Email", {"X-Forwarded-Email": "ada@example.org\x1b[31m"}, "ada@example.org"),
+        ("X-Forwarded-Email", {}, ""),
+        ("", {"X-Forwarded-Email": "ada@example.org"}, ""),
+    ],
+    ids=["set", "absent", "not asked for"],
+)
+def test_a_name_comes_from_the_header_of_the_settings_alone(
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    header: str,
+    headers: dict[str, str],
+    name: str,
+) -> None:
+    """Without the setting nobody is believed; a name is plain text on one line."""
+    settings = replace(service.settings, login_header=header)
+    monkeypatch.setattr(service, "settings", settings)
+    visitor = SimpleNamespace(context=SimpleNamespace(headers=headers))
+    monkeypatch.setattr(context, "st", visitor)
+    assert context.signed_in().startswith(name)
+    assert "\x1b" not in context.signed_in()
+    assert bool(context.signed_in()) is bool(name)
+
+
+def test_slack_is_offered_where_a_channel_is_set(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The button posts the short form; without a channel there is no button."""
+    posted: list[str] = []
+    monkeypatch.setattr("app.slack.posting.post_text", lambda _settings, text: posted.append(text))
+    page = diagnose(LOG)
+    assert "slack" not in [button.key for button in page.button]
+    token = "xoxb-1"  # noqa: S105 - of the test alone
+    settings = replace(service.settings, slack_bot_token=token, slack_channel="C0123")
+    monkeypatch.setattr(service, "settings", settings)
+    page.run()
+    page.button(key="slack").click().run()
+    answer = page.session_state[STATE].answers["en"]
+    assert posted == [render_short(answer, words_of(page, "en"))]
+    assert words_of(page, "en")("page.posted") in text_of(page)
 
 
 def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
