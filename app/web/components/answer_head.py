@@ -16,7 +16,7 @@ from app.web.components.log_view import Window
 from app.web.components.markup import NOTHING, html, join, show
 from app.web.context import href
 from kb.knowledge.labels import Words
-from kb.types.answer import Diagnosis, FirstStep, MetBefore
+from kb.types.answer import Diagnosis, FirstStep
 from kb.types.incident import LogReading
 
 BANDS = {"certain": "sure", "likely": "likely", "possible": "possible"}  # band: tone
@@ -41,7 +41,7 @@ def show_head(shown: ShownDiagnosis) -> None:
         if diagnosis.first_fix is not None:
             _show_first_step(diagnosis.first_fix, head.first_label(diagnosis, words), words)
         certainty = certainty_html(diagnosis, words)
-        met_before = met_before_html(diagnosis.met_before, words)
+        met_before = met_before_html(diagnosis, words)
         show(join([certainty, met_before, culprit_line_html(shown)]))
 
 
@@ -117,12 +117,18 @@ def certainty_html(diagnosis: Diagnosis, words: Words) -> Markup:
     )
 
 
-def met_before_html(met: MetBefore | None, words: Words) -> Markup:
-    """The same incident of the team or of a case: when, what helped, how it is alike and not."""
+def met_before_html(diagnosis: Diagnosis, words: Words) -> Markup:
+    """The same incident of the team or of a case: when, what helped, how it is alike and not.
+
+    What helped is not said again where it is what is to be done first.
+    """
+    met, first = diagnosis.met_before, diagnosis.first_fix
     if met is None:
         return NOTHING
+    above = (first.title, first.command) if first is not None else ()
     when = words("page.met_on", when=met.when) if met.when else words("page.met")
-    fixed = words("page.met_fix", fix=met.fix) if met.fix else ""
+    fixed = words("page.met_fix", fix=met.fix) if met.fix and met.fix not in above else ""
+    command = "" if met.command in above else met.command
     notes = (
         words("word.why", what=words.listing(met.why)) if met.why else "",
         words("word.differs", what=words.listing(met.differs)) if met.differs else "",
@@ -134,7 +140,7 @@ def met_before_html(met: MetBefore | None, words: Words) -> Markup:
         url=href("cases", id=met.entry),
         title=met.title,
         fixed=cards.inline(fixed),
-        command=html("<code>{text}</code>", text=met.command) if met.command else NOTHING,
+        command=html("<code>{text}</code>", text=command) if command else NOTHING,
         source=cards.source_link(met.url, words),
         notes=join(html('<div class="tk-alike">{note}</div>', note=note) for note in notes if note),
     )

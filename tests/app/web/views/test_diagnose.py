@@ -212,7 +212,8 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
         why=("same first error",),
         differs=("another stage",),
     )
-    shown = str(answer_head.met_before_html(met, words))
+    answer = replace(service.diagnose_text(LOG, language="en"), met_before=met)
+    shown = str(answer_head.met_before_html(answer, words))
     assert "Met on 2026-05-03:" in shown
     assert (
         "rank 3&#39;s disk was full &lt;b&gt;</a>; fixed by: emptied <code>/scratch</code>" in shown
@@ -222,9 +223,13 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     assert "javascript" not in shown
     assert "same first error" in shown
     assert "another stage" in shown
-    assert answer_head.met_before_html(None, words) == ""
-    undated = str(answer_head.met_before_html(replace(met, when=""), words))
-    assert "<b>Met before:</b>" in undated
+    assert answer_head.met_before_html(replace(answer, met_before=None), words) == ""
+    undated = replace(answer, met_before=replace(met, when=""))
+    assert "<b>Met before:</b>" in str(answer_head.met_before_html(undated, words))
+    first = replace(answer.first_fix, title=met.fix, command=met.command)
+    above = str(answer_head.met_before_html(replace(answer, first_fix=first), words))
+    assert "scratch" not in above  # it is what is to be done first
+    assert "df -h" not in above
 
 
 def test_evidence_stands_with_the_lines_around_it() -> None:
