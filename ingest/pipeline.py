@@ -29,6 +29,8 @@ from ingest.types import (
 from ingest.wordlists import WordLists, word_lists
 from kb.errors import KBError
 from kb.types.entries import Entry
+from kb.types.incident import LogReading
+from kb.types.knowledge import Bilingual
 
 GROUP = 64  # entries a transaction: enough to make its cost small, little to lose
 MAX_GROUP = 1024  # entries of one file kept together; a longer file is committed in parts
@@ -60,6 +62,7 @@ class Ingestor:
         data: the `data/` folder, for the word lists.
         stored: gives what is in the knowledge base, to name near-duplicates of it; None: only
             the files of one run are compared.
+        headline: what happened in a log, the title of its entry; None: the title names the file.
     """
 
     def __init__(
@@ -69,10 +72,12 @@ class Ingestor:
         *,
         data: Path,
         stored: Callable[[], Iterable[Entry]] | None = None,
+        headline: Callable[[LogReading], Bilingual] | None = None,
     ) -> None:
         self._sink = sink
         self._stored = stored
         self._reader = reader
+        self._headline = headline
         self._words: WordLists = word_lists(data)
 
     def ingest_paths(
@@ -87,7 +92,13 @@ class Ingestor:
             KBError: the store cannot be written; what was committed before stays.
         """
         on_progress = on_progress or (lambda _done, _total, _name: None)
-        tools = ImportTools(words=self._words, reader=self._reader, refused=[], notes=[])
+        tools = ImportTools(
+            words=self._words,
+            reader=self._reader,
+            refused=[],
+            notes=[],
+            headline=self._headline,
+        )
         run = _Run(tools)
         sources = find_sources(paths, refused=tools.refused, notes=tools.notes)
         on_progress(0, len(sources), "")

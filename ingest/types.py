@@ -11,6 +11,7 @@ from ingest.wordlists import WordLists
 from kb.errors import KBError
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
+from kb.types.knowledge import Bilingual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +121,14 @@ class ImportTools:
         reader: reads logs and the output quoted in write-ups.
         refused: the list a reader adds parts of a file to that it cannot take.
         notes: the list it adds to what was done to a file that did go in.
+        headline: what happened in a log, its entry's title; None: the title names the file.
     """
 
     words: WordLists
     reader: OutputReader
     refused: list[Refusal]
     notes: list[Refusal]
+    headline: Callable[[LogReading], Bilingual] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

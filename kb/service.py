@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from kb.diagnose.headline import headline
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
@@ -34,11 +35,13 @@ from kb.text.language import answer_language
 from kb.types.answer import Diagnosis, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
 from kb.types.incident import Incident, LogReading
+from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
 
+LANGUAGES: tuple[Language, ...] = ("zh", "en")
 READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to be met again
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
 
@@ -296,6 +299,20 @@ class Service:
         summary = self.store.upsert(entries)
         self._components.catch_up()
         return summary
+
+    def merge(self, entry: Entry, merged: Sequence[str]) -> None:
+        """Store `entry` in place of the incidents merged into it; their ids lead to it."""
+        self.store.merge(entry, merged)
+        self._components.catch_up()
+
+    def headline(self, reading: LogReading) -> Bilingual:
+        """What happened, in a few words: the title of an incident made of what was read."""
+        types = self.knowledge.event_by_id
+        zh, en = (
+            headline(reading, "diagnosed", types, Words(self.knowledge.labels, language))
+            for language in LANGUAGES
+        )
+        return Bilingual(zh=zh, en=en)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete entries; returns how many there were."""

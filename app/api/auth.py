@@ -185,15 +185,18 @@ class Guard:
     _stamp: tuple[int, int] | None = None
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
 
-    def check(self, text: str, role: Role) -> None:
+    def check(self, text: str, role: Role) -> str:
         """Let a request pass, or not.
+
+        Returns:
+            The name of its key; empty where there are no keys.
 
         Raises:
             HttpError: 401 no or a wrong key, 403 not allowed, 429 too many.
         """
         self._refresh()
         if not self._keys and not self.shut:
-            return
+            return ""
         key = self._keys.get(_digest(text)) if text else None
         if key is None:
             raise HttpError(
@@ -208,6 +211,7 @@ class Guard:
                 403, "not-allowed", "not_allowed", key=key.name, has=key.role, needs=role
             )
         self._take(key)
+        return key.name
 
     def _refresh(self) -> None:
         try:
@@ -255,9 +259,14 @@ def needs(role: Role) -> Callable[..., Coroutine[None, None, None]]:
         header: Annotated[str | None, Security(_header)],
     ) -> None:
         guard: Guard = request.app.state.guard
-        guard.check(bearer.credentials if bearer else header or "", role)
+        request.state.key_name = guard.check(bearer.credentials if bearer else header or "", role)
 
     return check
+
+
+def key_name(request: Request) -> str:
+    """The name of the key a request came with; empty where the server has no keys."""
+    return str(getattr(request.state, "key_name", ""))
 
 
 read_access = Depends(needs("read"))

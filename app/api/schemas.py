@@ -15,7 +15,7 @@ from msgspec import Meta
 from app.inputs.feedback import StoredFeedback
 from kb.chat.types import Turn
 from kb.types.answer import Diagnosis
-from kb.types.entries import CauseClaim, Claim, Entry, Filters, Section, Source, Tags
+from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Source, Tags
 from kb.types.knowledge import Bilingual, Fix
 from kb.types.vocabulary import ClaimStatus, EntryKind, Language
 
@@ -142,6 +142,11 @@ class EntryDetail(EntrySummary):
     sources: tuple[Source, ...]
     author: str
     digest: str
+    labels: tuple[str, ...]
+    culprits: tuple[RankPlace, ...]
+    resolved_on: str
+    resolved_by: str
+    merged: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +194,30 @@ class ResolveRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, f
     fix: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=r"\S")]
     commands: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
     url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$", description="Its write-up.")] = ""
+
+
+class EditRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``PATCH /v1/entries/{identifier}``: what changes; what is left out stays."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=300, pattern=r"\S")] | None = None
+    labels: (
+        Annotated[
+            tuple[Annotated[str, Meta(min_length=1, max_length=60)], ...], Meta(max_length=20)
+        ]
+        | None
+    ) = None
+    cause: Annotated[str, Meta(min_length=1, description="An id of /v1/causes.")] | None = None
+    fix: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=r"\S")] | None = None
+    commands: Annotated[tuple[str, ...], Meta(max_length=20)] | None = None
+    url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$", description="Its write-up.")] | None = (
+        None
+    )
+
+
+class MergeRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Body of ``POST /v1/entries/{identifier}/merge``: incidents that were the same one."""
+
+    ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=100)]
 
 
 class FeedbackRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):

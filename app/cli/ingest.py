@@ -66,7 +66,9 @@ def command(
         from ingest.pipeline import Ingestor
 
         data, stored = service.settings.data, service.store.iter_entries
-        ingestor = Ingestor(service, service.reader, data=data, stored=stored)
+        ingestor = Ingestor(
+            service, service.reader, data=data, stored=stored, headline=service.headline
+        )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)
     if form == "json":

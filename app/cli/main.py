@@ -21,6 +21,7 @@ VERBS = {
     "search": "app.cli.search:command",
     "show": "app.cli.search:show_command",
     "ingest": "app.cli.ingest:command",
+    "incident": "app.cli.incident:command",
     "lint": "app.cli.lint:command",
     "check-data": "app.cli.check_data:command",
     "ranks": "app.cli.diagnose:ranks_command",

@@ -1,20 +1,26 @@
-"""What people add through a face: write-ups and logs, the outcome of an incident, feedback."""
+"""What people add through a face: write-ups and logs, feedback, and the life of an incident.
+
+An incident is added from a log, resolved then or any time later, and found again. Its title, tags,
+cause and fix can be changed, and incidents that were the same one can be merged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.inputs.feedback import Feedback, StoredFeedback, add_feedback, read_feedback
 from app.inputs.uploads import upload_folder
-from kb.errors import InputError
+from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
+from kb.store import EDITED
 from kb.text.language import detect_language
 from kb.text.redact import redact
 from kb.types.entries import CauseClaim, Entry, Section
-from kb.types.knowledge import Bilingual, Cause, Fix
+from kb.types.knowledge import Bilingual, Fix
 
 if TYPE_CHECKING:
     from ingest.pipeline import Ingestor
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 __all__ = [
+    "Changes",
     "Feedback",
     "Resolution",
     "StoredFeedback",
@@ -29,6 +36,8 @@ __all__ = [
     "add_files",
     "add_text",
     "delete",
+    "edit",
+    "merge",
     "preload",
     "read_feedback",
     "resolve",
@@ -37,6 +46,10 @@ __all__ = [
 # In the state folder: an entry is read and written with nobody in between, or an outcome written
 # down while it is being deleted would bring it back.
 LOCK = "changes.lock"
+MAX_TITLE = 300  # characters
+MAX_LABEL = 60
+MAX_LABELS = 20
+MAX_MERGED = 100  # incidents merged at once
 KEY_DIGITS = 16  # of the content's digest; the same length as in entry ids
 
 
@@ -76,7 +89,12 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
 def _ingestor(service: Service) -> Ingestor:
     from ingest.pipeline import Ingestor
 
-    return Ingestor(_UploadSink(service), service.reader, data=service.settings.data)
+    return Ingestor(
+        _UploadSink(service),
+        service.reader,
+        data=service.settings.data,
+        headline=service.headline,
+    )
 
 
 def preload(service: Service) -> None:
@@ -104,36 +122,186 @@ class Resolution:
     url: str = ""
 
 
-def resolve(service: Service, entry_id: str, resolution: Resolution) -> Entry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is to be changed of an entry; None leaves it as it is.
+
+    Of an outcome each part may be changed alone once there is one.
+    """
+
+    title: str | None = None
+    labels: tuple[str, ...] | None = None
+    cause: str | None = None
+    fix: str | None = None
+    commands: tuple[str, ...] | None = None
+    url: str | None = None
+
+
+def resolve(service: Service, entry_id: str, resolution: Resolution, *, by: str = "") -> Entry:
     """Write down the cause and the fix of an imported entry; it counts as confirmed from now on.
+
+    `by` is who says so; the time is noted too.
 
     Raises:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case, or the cause is not known.
     """
     with locked(service.settings.home / LOCK):
-        entry = _own_entry(service, entry_id)
-        cause = service.knowledge.cause_by_id.get(resolution.cause)
-        if cause is None:
-            raise InputError(
-                f"{resolution.cause!r} is not a cause",
-                todo="see /v1/causes",
-                reason="no_cause",
-                values={"id": resolution.cause},
-            )
-        resolved = _resolved(entry, resolution, cause)
+        resolved = _resolved(service, _own_entry(service, entry_id), resolution, by)
         service.apply([resolved])
     return resolved
 
 
-def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
-    """`entry` with its outcome; what stood there of an earlier one is replaced."""
+def edit(service: Service, entry_id: str, changes: Changes, *, by: str = "") -> Entry:
+    """Change an imported entry; all of it is redacted before it is stored.
+
+    Raises:
+        NotFoundError: there is no such entry.
+        InputError: the entry is a shipped case, the cause is not known, or a cause or a fix is
+            given and the other is not there.
+    """
+    with locked(service.settings.home / LOCK):
+        entry = _own_entry(service, entry_id)
+        if changes.title is not None:
+            entry = _titled(entry, changes.title)
+        if changes.labels is not None:
+            entry = replace(entry, labels=_labels(changes.labels))
+        outcome = (changes.cause, changes.fix, changes.commands, changes.url)
+        if any(part is not None for part in outcome):
+            entry = _resolved(service, entry, _changed_outcome(entry, changes), by)
+        entry = replace(entry, source_key=_own_key(entry))
+        service.apply([entry])
+    return entry
+
+
+def merge(service: Service, entry_id: str, others: Sequence[str]) -> Entry:
+    """Merge incidents into one: `entry_id` stays, the ids of `others` lead to it.
+
+    Its own outcome stands; where it has none, the first of theirs does. Tags and ranks of all are
+    kept, and the log lines of those merged can be searched for.
+
+    Raises:
+        NotFoundError: there is no such entry.
+        InputError: one is no incident, or there is nothing to merge.
+    """
+    with locked(service.settings.home / LOCK):
+        kept = _incident(service, entry_id)
+        merged = [_incident(service, other) for other in dict.fromkeys(others)]
+        merged = [other for other in merged if other.id != kept.id]
+        if not merged:
+            raise InputError(
+                "there is no other incident to merge",
+                todo="name the incidents that are the same as this one",
+                reason="nothing_to_merge",
+            )
+        together = _together(kept, merged)
+        service.merge(together, [other.id for other in merged])
+    return together
+
+
+def _together(kept: Entry, merged: Sequence[Entry]) -> Entry:
     from ingest.writeups import with_chunks
 
+    every = (kept, *merged)
+    told = next((entry for entry in every if entry.kind == "incident" and entry.resolved), kept)
+    signature = dict.fromkeys(line for entry in every for line in entry.signature)
+    sections = dict.fromkeys(section for entry in merged for section in entry.sections)
+    outcome = [each for each in told.sections if each.role == "fixes"]
+    own = [each for each in kept.sections if each.role != "fixes"]
+    more = [each for each in sections if each.role != "fixes" and each not in own]
+    return with_chunks(
+        replace(
+            kept,
+            causes=told.causes,
+            fixes=tuple(
+                replace(fix, id=_outcome_id(kept)) if fix.id == _outcome_id(told) else fix
+                for fix in told.fixes
+            ),
+            status=told.status,
+            resolved=told.resolved,
+            resolved_on=told.resolved_on,
+            resolved_by=told.resolved_by,
+            url=kept.url or told.url,
+            signature=tuple(signature),
+            sections=(*own, *more, *outcome),
+            labels=tuple(dict.fromkeys(label for entry in every for label in entry.labels)),
+            culprits=tuple(dict.fromkeys(place for entry in every for place in entry.culprits)),
+            merged=tuple(
+                dict.fromkeys((*kept.merged, *(i for e in merged for i in (e.id, *e.merged))))
+            ),
+            source_key=_own_key(kept),
+        )
+    )
+
+
+def _titled(entry: Entry, text: str) -> Entry:
+    """`entry` with a title in its writer's words."""
+    from ingest.writeups import with_chunks
+
+    title = " ".join(redact(text)[0].split())[:MAX_TITLE]
+    return with_chunks(replace(entry, title=Bilingual(zh=title, en=title))) if title else entry
+
+
+def _labels(labels: Sequence[str]) -> tuple[str, ...]:
+    """Tags as they are stored: redacted, in one line each, each once, in their order."""
+    tidy = (" ".join(redact(label)[0].split())[:MAX_LABEL] for label in labels)
+    return tuple(dict.fromkeys(filter(None, tidy)))[:MAX_LABELS]
+
+
+def _changed_outcome(entry: Entry, changes: Changes) -> Resolution:
+    """The outcome of `entry` with what changes of it.
+
+    Raises:
+        InputError: a cause or a fix is missing.
+    """
+    fix = next((fix for fix in entry.fixes if fix.id == _outcome_id(entry)), None)
+    cause = changes.cause or (entry.causes[0].id if entry.resolved and entry.causes else "")
+    text = changes.fix or (fix.title.en if fix else "")
+    if not cause or not text:
+        raise InputError(
+            f"{entry.id} is not resolved: it has a cause and a fix together or neither",
+            todo="give both",
+            reason="half_outcome",
+            values={"id": entry.id},
+        )
+    commands, url = changes.commands, changes.url
+    return Resolution(
+        cause=cause,
+        fix=text,
+        commands=commands if commands is not None else fix.commands if fix else (),
+        url=url if url is not None else next(iter(fix.sources), "") if fix else "",
+    )
+
+
+def _outcome_id(entry: Entry) -> str:
+    return f"{entry.id}/resolution"
+
+
+def _own_key(entry: Entry) -> str:
+    """The source key of an incident that people wrote in: no longer that of its log's file."""
+    return f"{EDITED}{entry.id}" if entry.kind == "incident" else entry.source_key
+
+
+def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -> Entry:
+    """`entry` with its outcome; what stood there of an earlier one is replaced.
+
+    Raises:
+        InputError: the cause is not known.
+    """
+    from ingest.writeups import with_chunks
+
+    cause = service.knowledge.cause_by_id.get(resolution.cause)
+    if cause is None:
+        raise InputError(
+            f"{resolution.cause!r} is not a cause",
+            todo="see /v1/causes",
+            reason="no_cause",
+            values={"id": resolution.cause},
+        )
     text, url = redact(resolution.fix)[0], redact(resolution.url)[0]
     language = detect_language(text)
     fix = Fix(
-        id=f"{entry.id}/resolution",
+        id=_outcome_id(entry),
         title=Bilingual(zh=text, en=text),
         steps=(),
         commands=tuple(redact(command)[0] for command in resolution.commands),
@@ -150,6 +318,9 @@ def _resolved(entry: Entry, resolution: Resolution, cause: Cause) -> Entry:
             sections=(*(each for each in entry.sections if each.role != "fixes"), section),
             status="confirmed",
             resolved=True,
+            resolved_on=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            resolved_by=redact(by)[0],
+            source_key=_own_key(entry),
         )
     )
 
@@ -162,8 +333,27 @@ def delete(service: Service, entry_id: str) -> None:
         InputError: the entry is a shipped case.
     """
     with locked(service.settings.home / LOCK):
-        _own_entry(service, entry_id)
+        entry = _own_entry(service, entry_id)
+        if entry.id != entry_id:  # of one that was merged nothing but its id is left
+            raise NotFoundError(
+                f"{entry_id} was merged into {entry.id}",
+                todo="delete that one instead",
+                reason="was_merged",
+                values={"id": entry_id, "other": entry.id},
+            )
         service.delete([entry_id])
+
+
+def _incident(service: Service, entry_id: str) -> Entry:
+    entry = _own_entry(service, entry_id)
+    if entry.kind != "incident":
+        raise InputError(
+            f"{entry_id} is no incident",
+            todo="only incidents are merged",
+            reason="no_incident",
+            values={"id": entry_id},
+        )
+    return entry
 
 
 def _own_entry(service: Service, entry_id: str) -> Entry:

@@ -158,9 +158,17 @@ def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
     where = [*tags.frameworks, tags.backend, *tags.ops, *tags.hardware, *versions]
     if tags.stage != "unknown":
         where.append(words.term("stage", tags.stage))
+    places = [
+        " · ".join(plain(part) for part in (str(place.rank), place.host, place.gpu) if part)
+        for place in entry.culprits
+    ]
     rows = (
         ("row.project", plain(entry.project)),
         ("row.cause", words.listing(causes)),
+        ("row.culprit", words.listing(places)),
+        ("row.labels", words.listing([plain(label) for label in entry.labels])),
+        ("row.resolved", " · ".join(filter(None, (entry.resolved_on, plain(entry.resolved_by))))),
+        ("row.merged", words.listing(entry.merged)),
         ("row.status", f"{words.term('kind', entry.kind)}, {words.term('claim', entry.status)}"),
         ("row.where", words.listing([plain(item) for item in where])),
         ("row.date", plain(entry.date)),

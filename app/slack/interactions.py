@@ -178,6 +178,7 @@ async def submit_form(bot: BotContext, view: dict[str, Any], *, user: str) -> No
             origin.ref,
             cause=str(option.get("value") or ""),
             fix=str(fix)[:MAX_FIX],
+            user=user,
         ),
         key=f"form:{to.team}:{view.get('id')}",
         to=to,

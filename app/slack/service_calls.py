@@ -283,8 +283,10 @@ class ServiceCalls:
         question = self.words(language)("slack.say_next")
         return self.reply(question, conversation=conversation, language=language)
 
-    def add_incident(self, ref: DiagnosisRef, *, cause: str, fix: str) -> SlackMessage:
-        """Store the log of a diagnosis as an entry, resolved where the cause is known.
+    def add_incident(
+        self, ref: DiagnosisRef, *, cause: str, fix: str, user: str = ""
+    ) -> SlackMessage:
+        """Store the log of a diagnosis as an entry, resolved by `user` where the cause is known.
 
         Raises:
             InputError: the log cannot be taken.
@@ -299,14 +301,14 @@ class ServiceCalls:
         if not cause:
             return notice(words("slack.incident_open", id=entry_id))
         fix = fix.strip() or self._earlier_fix(entry_id) or words("slack.fix_not_told")
-        resolve(self.service, entry_id, Resolution(cause=cause, fix=fix))
+        resolve(self.service, entry_id, Resolution(cause=cause, fix=fix), by=user)
         title = self.title(cause, ref.language)
         return notice(words("slack.incident_resolved", id=entry_id, title=title))
 
     def _earlier_fix(self, entry_id: str) -> str:
         """What an earlier form said of the fix: an empty field takes nothing back."""
-        fixes = self.service.entry(entry_id).fixes
-        return next((fix.title.en for fix in fixes if fix.id == f"{entry_id}/resolution"), "")
+        entry = self.service.entry(entry_id)  # perhaps the one that it was merged into
+        return next((fix.title.en for fix in entry.fixes if fix.id == f"{entry.id}/resolution"), "")
 
 
 def _report(diagnosis: Diagnosis, words: Words) -> str:

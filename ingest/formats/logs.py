@@ -24,11 +24,19 @@ _ERROR_KINDS = frozenset({"timeout", "root"})
 def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     digest = file_digest(path)
     reading = tools.reader.read_paths([path])
-    yield incident_entry(reading, path, tools.words, digest=digest)
+    title = tools.headline(reading) if tools.headline else None
+    yield incident_entry(reading, path, tools.words, digest=digest, title=title)
 
 
-def incident_entry(reading: LogReading, path: Path, words: WordLists, *, digest: str) -> Entry:
-    """The entry of a log; its title names the file.
+def incident_entry(
+    reading: LogReading,
+    path: Path,
+    words: WordLists,
+    *,
+    digest: str,
+    title: Bilingual | None = None,
+) -> Entry:
+    """The entry of a log; without a `title` it is named by its file.
 
     Raises:
         InputError: the log tells of no timeout and no error.
@@ -40,7 +48,7 @@ def incident_entry(reading: LogReading, path: Path, words: WordLists, *, digest:
             reason="no_trouble",
         )
     name, phrases = path.name, words.phrases
-    title = _title(reading, name, phrases)
+    title = title or _title(reading, name, phrases)
     text = f"{reading.words}\n{reading.excerpt}"
     sections = tuple(
         section_of("symptoms", heading, lines)

@@ -31,7 +31,13 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     if not any(section.role in TITLED for section in entry.sections):
         reading = tools.reader.read_text(text)
         if reading.incident.has_timeout:  # a pasted log with a few words
-            entry = incident_entry(reading, path, tools.words, digest=file_digest(path))
+            entry = incident_entry(
+                reading,
+                path,
+                tools.words,
+                digest=file_digest(path),
+                title=tools.headline(reading) if tools.headline else None,
+            )
     yield entry
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead, FeedbackRow, StoredJson
+from kb.store.statements import EDITED
 from kb.store.store import Store
 
-__all__ = ["ChunkChanges", "ChunkRow", "EntryHead", "FeedbackRow", "Store", "StoredJson"]
+__all__ = ["EDITED", "ChunkChanges", "ChunkRow", "EntryHead", "FeedbackRow", "Store", "StoredJson"]

@@ -53,8 +53,23 @@ def set_seq(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
 
 
+EDITED = "incident:"
+"""Begins the source key of an incident that people wrote in: its log no longer replaces it."""
+_MERGED = "merged:"  # begins the keys of `meta` that lead from a merged incident to the other
+
+
+def merged_into(connection: sqlite3.Connection, entry_id: str) -> str:
+    """The id of the incident that `entry_id` was merged into; empty where it was not."""
+    row = connection.execute(
+        "SELECT value FROM meta WHERE key = ?", (f"{_MERGED}{entry_id}",)
+    ).fetchone()
+    return row[0] if row else ""
+
+
 def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
     """Write one entry; returns ``added``, ``updated`` or ``unchanged``.
+
+    An incident that people wrote in, or merged into another, is not written anew from its log.
 
     Raises:
         InputError: a text of it cannot be written as UTF-8.
@@ -75,7 +90,12 @@ def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
         "SELECT id FROM entries WHERE source_key = ? AND id <> ?", (entry.source_key, entry.id)
     ).fetchone()
     replaced = remove(connection, former[0], seq) if former else 0
-    if same_id is not None and same_id[0] == content:
+    if same_id is None:
+        known = bool(merged_into(connection, entry.id))
+    else:
+        edited = same_id[1].startswith(EDITED) and not entry.source_key.startswith(EDITED)
+        known = edited or same_id[0] == content
+    if known:
         return "updated" if replaced else "unchanged"
     replaced += remove(connection, entry.id, seq)
     _insert(connection, entry, content, seq)
@@ -99,6 +119,10 @@ def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: i
         (entry.id, entry.source_key, entry.digest, day_number(entry.date), seq, content, body),
     ).lastrowid
     connection.executemany(
+        "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+        [(f"{_MERGED}{merged}", entry.id) for merged in entry.merged],
+    )
+    connection.executemany(
         "INSERT INTO tags (facet, value, entry, label) VALUES (?, ?, ?, ?)",
         [(facet, fold(value), ordinal, value) for facet, value in entry_values(entry)],
     )
@@ -121,6 +145,10 @@ def remove(connection: sqlite3.Connection, entry_id: str, seq: int) -> int:
     )
     connection.execute("INSERT INTO removed_entries VALUES (?, ?, ?)", (row[0], entry_id, seq))
     connection.execute("DELETE FROM entries WHERE ordinal = ?", (row[0],))
+    connection.execute(
+        "DELETE FROM meta WHERE value = ? AND substr(key, 1, ?) = ?",
+        (entry_id, len(_MERGED), _MERGED),
+    )
     return 1
 
 

@@ -18,6 +18,7 @@ from kb.store.statements import (
     BATCH,
     conditions,
     last_seq,
+    merged_into,
     nearest,
     put,
     read_entries,
@@ -106,6 +107,21 @@ class Store:
                 set_seq(connection, seq)
         return counts
 
+    def merge(self, entry: Entry, merged: Iterable[str]) -> None:
+        """Write `entry` and delete the incidents merged into it, in one transaction.
+
+        `Store.get` leads from the ids in `entry.merged` to it.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        with self._database.write() as connection:
+            seq = last_seq(connection) + 1
+            for entry_id in sorted(set(merged)):
+                remove(connection, entry_id, seq)
+            put(connection, entry, seq)
+            set_seq(connection, seq)
+
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries by id in one transaction; unknown ids are passed over.
 
@@ -124,15 +140,16 @@ class Store:
     # --- reading -------------------------------------------------------------------------------
 
     def get(self, entry_id: str) -> Entry:
-        """The entry with that id.
+        """The entry with that id, or the incident it was merged into.
 
         Raises:
             NotFoundError: there is none; the nearest ids are named.
         """
         with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT ordinal, body FROM entries WHERE id = ?", (entry_id,)
-            ).fetchone()
+            query = "SELECT ordinal, body FROM entries WHERE id = ?"
+            row = connection.execute(query, (entry_id,)).fetchone()
+            if row is None and (other := merged_into(connection, entry_id)):
+                row = connection.execute(query, (other,)).fetchone()
             if row is None:
                 near = nearest(connection, entry_id)
                 todo = f"did you mean {', '.join(near)}?" if near else "search for it instead"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from app.api.auth import admin_access, write_access
-from app.api.context import ApiContext, context_of, known_parameters
+from app.api.auth import admin_access, key_name, read_access, write_access
+from app.api.context import ApiContext, Lang, context_of, known_parameters
 from app.api.problems import words_of
 from app.api.requests import (
     FILE_SCHEMA,
@@ -27,15 +27,18 @@ from app.api.responses import json_response, next_page, tagged
 from app.api.routes.lookup import Limit, Offset
 from app.api.schemas import (
     AddedEntries,
+    EditRequest,
     EntryDetail,
     FeedbackPage,
     FeedbackRequest,
+    MergeRequest,
     NewEntry,
     RefusedFile,
     ResolveRequest,
     entry_detail,
 )
 from app.inputs.contributions import (
+    Changes,
     Feedback,
     Resolution,
     StoredFeedback,
@@ -43,16 +46,19 @@ from app.inputs.contributions import (
     add_files,
     add_text,
     delete,
+    edit,
+    merge,
     read_feedback,
     resolve,
 )
 from app.inputs.uploads import upload_folder
 from app.render.errors import why_refused
+from app.render.incident_markdown import render_incidents
 from kb.errors import InputError
+from kb.knowledge.labels import Words
 
 if TYPE_CHECKING:
     from ingest.types import ImportReport
-    from kb.knowledge.labels import Words
 
 router = APIRouter(tags=["writing"])
 
@@ -138,9 +144,57 @@ async def resolve_entry(request: Request, identifier: str) -> Response:
     """Write down the cause and the fix; the entry counts as confirmed from now on."""
     context = context_of(request)
     body = await read_json(request, ResolveRequest, limit=context.settings.max_body)
-    resolution = Resolution(**msgspec.structs.asdict(body))
-    entry = await context.run(lambda: resolve(context.service, identifier, resolution), long=True)
+    resolution, by = Resolution(**msgspec.structs.asdict(body)), key_name(request)
+    entry = await context.run(
+        lambda: resolve(context.service, identifier, resolution, by=by), long=True
+    )
     return json_response(entry_detail(entry))
+
+
+@router.patch(
+    "/v1/entries/{identifier}",
+    summary="Change an entry",
+    response_model=EntryDetail,
+    openapi_extra=body_of("EditRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def edit_entry(request: Request, identifier: str) -> Response:
+    """Change title, labels, cause or fix of an imported entry; who and when are noted."""
+    context = context_of(request)
+    body = await read_json(request, EditRequest, limit=context.settings.max_body)
+    changes, by = Changes(**msgspec.structs.asdict(body)), key_name(request)
+    entry = await context.run(lambda: edit(context.service, identifier, changes, by=by), long=True)
+    return json_response(entry_detail(entry))
+
+
+@router.post(
+    "/v1/entries/{identifier}/merge",
+    summary="Merge incidents that were the same",
+    response_model=EntryDetail,
+    openapi_extra=body_of("MergeRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def merge_entries(request: Request, identifier: str) -> Response:
+    """Merge others into this incident; their ids lead to it from now on."""
+    context = context_of(request)
+    body = await read_json(request, MergeRequest, limit=context.settings.max_body)
+    entry = await context.run(lambda: merge(context.service, identifier, body.ids), long=True)
+    return json_response(entry_detail(entry))
+
+
+@router.get(
+    "/v1/entries/{identifier}/export",
+    summary="An entry as Markdown",
+    response_class=Response,
+    dependencies=[read_access, known_parameters],
+)
+async def export_entry(request: Request, identifier: str, lang: Lang = None) -> Response:
+    """The entry with its outcome and its log, for a wiki page or a review."""
+    context = context_of(request)
+    entry = await context.run(lambda: context.service.entry(identifier))
+    words = Words(context.service.knowledge.labels, context.language(request, lang) or "en")
+    text = render_incidents([entry], words)
+    return Response(text.encode(), media_type="text/markdown; charset=utf-8")
 
 
 @router.delete(

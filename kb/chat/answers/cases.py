@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from kb.chat.answers.answer import IntentAnswer, cite_case, cite_pages
 from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
-from kb.errors import InputError
+from kb.errors import InputError, NotFoundError
 from kb.types.entries import Entry, Filters, Hit
 
 HITS_SHOWN = 3
@@ -20,6 +20,7 @@ FIXES_SHOWN = 2
 SECTIONS = {"symptoms": "chat.case_symptoms", "causes": "chat.case_cause"}
 MIN_SHARE = 0.5  # of the wanted words that a case must have
 TIES = 8  # equally well named cases that are compared with the incident
+_ADDED = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")  # ids of imported entries
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.+-]{1,60}|[\u4e00-\u9fff]{2,12}")
 # Words of the request itself; they name no case.
 _REQUEST = frozenset(
@@ -100,8 +101,7 @@ def answer_search(answer: IntentAnswer) -> None:
 
 def _repeated(answer: IntentAnswer) -> list[Entry]:
     """The cases of an earlier reply that is repeated in another language."""
-    entries = answer.knowledge.case_by_id
-    return [entries[name] for name in answer.request.cases if name in entries]
+    return [entry for name in answer.request.cases if (entry := _entry(answer, name))]
 
 
 def _on_platforms(answer: IntentAnswer, filters: Filters) -> Filters:
@@ -123,7 +123,7 @@ def _search(
     limit: int = HITS_SHOWN,
 ) -> list[Hit]:
     try:
-        result = answer.service.search(query, filters=filters, limit=limit)
+        result = answer.service.search_solved(query, filters=filters, limit=limit)
     except InputError:  # nothing to search with
         return []
     return [hit for hit in result.hits if hit.score >= weakest]
@@ -137,6 +137,8 @@ def _find(answer: IntentAnswer) -> list[Entry]:
     text, ordinal = answer.request.text.lower(), answer.request.ordinal
     cases = answer.knowledge.case_by_id
     named = next((case for name, case in sorted(cases.items()) if name in text), None)
+    own = _ADDED.search(text)
+    named = named or (_entry(answer, own[0]) if own else None)
     if named is not None:
         return [named]
     of_incident = [case.id for case in answer.diagnosis.cases] if answer.diagnosis else []
@@ -149,7 +151,18 @@ def _find(answer: IntentAnswer) -> list[Entry]:
         ids = [*answer.conversation.shown_cases[-1:], *of_incident[:1]][:1]
     else:
         return _ordered(answer, _best_named(list(cases.values()), wanted), of_incident)
-    return [cases[name] for name in ids if name in cases]
+    return [entry for name in ids if (entry := _entry(answer, name))]
+
+
+def _entry(answer: IntentAnswer, name: str) -> Entry | None:
+    """The case or the team's entry of that id; None where it is gone."""
+    case = answer.knowledge.case_by_id.get(name)
+    if case is not None:
+        return case
+    try:
+        return answer.service.entry(name)
+    except NotFoundError:
+        return None
 
 
 def _wanted(text: str) -> list[str]:

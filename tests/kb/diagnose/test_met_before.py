@@ -137,14 +137,12 @@ def test_what_is_said_of_it(
     language: Language, why: tuple[str, ...], differs: tuple[str, ...]
 ) -> None:
     """When it was resolved, what helped, what is alike and what differs."""
-    fixes = tuple(
-        Fix(id=f"f/{name}", title=both(name), steps=(), commands=(f"run {name}",), status=status)
-        for name, status in (("guess", "reported"), ("cure", "confirmed"))
-    )
+    guess = Fix(id="f/1", title=both("guess"), steps=(), commands=(), status="reported")
+    cure = Fix(id="f/2", title=both("cure"), steps=(), commands=("run cure",), status="confirmed")
     own = replace(
         case("own", "alpha", tags=Tags(ops=("ALLREDUCE",), stage="load")),
         kind="incident",
-        fixes=fixes,  # type: ignore[arg-type]
+        fixes=(guess, cure),
         resolved_on="2026-05-03T09:00:00Z",
     )
     end = "。" if language == "zh" else "."
