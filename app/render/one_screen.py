@@ -34,7 +34,7 @@ LABELS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Entry:
     """Items of lines under a label.
 
     Where room is short second and further items are left out first, of the highest `rank` on;
@@ -78,17 +78,17 @@ def rows_of(text: str, width: int) -> int:
     return sum(max(1, math.ceil(cell_len(line) / width)) for line in lines)
 
 
-def _laid_out(part: _Part, column: int) -> list[str]:
+def _laid_out(part: _Entry, column: int) -> list[str]:
     label = click.style(pad(part.label, column), bold=True)
     lines = [line for item in part.items for line in item]
     return [(" " * column if at else label) + line for at, line in enumerate(lines)]
 
 
-def _parts(answer: Diagnosis, words: Words, room: int) -> list[_Part]:
+def _parts(answer: Diagnosis, words: Words, room: int) -> list[_Entry]:
     """What stands on the screen, in order."""
 
-    def part(label: str, items: Iterable[tuple[str, ...]], rank: int = 0) -> _Part:
-        return _Part(label=words(label), items=tuple(item for item in items if item), rank=rank)
+    def part(label: str, items: Iterable[tuple[str, ...]], rank: int = 0) -> _Entry:
+        return _Entry(label=words(label), items=tuple(item for item in items if item), rank=rank)
 
     if answer.status == "no_timeout":
         first = [part("heading.next", [_text(words("head.paste_more"), room)])]
@@ -128,14 +128,14 @@ def _command(command: str, words: Words) -> _Lines:
     return (*shown, INDENT + words("head.more_lines", count=hidden)) if hidden else tuple(shown)
 
 
-def _first_step(answer: Diagnosis, words: Words, room: int) -> _Part:
+def _first_step(answer: Diagnosis, words: Words, room: int) -> _Entry:
     step = answer.first_fix
     if step is None:
-        return _Part(label="", items=())
+        return _Entry(label="", items=())
     title = _text(head.first_title(answer, words), room)
     command = _command(step.command, words)
     lines = (*title, *command, *_text(head.caution(answer, words), room, fg=head.CARE))
-    return _Part(label=head.first_label(answer, words), items=(lines,))
+    return _Entry(label=head.first_label(answer, words), items=(lines,))
 
 
 def _why(answer: Diagnosis, words: Words, room: int) -> list[_Lines]:

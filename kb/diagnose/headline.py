@@ -8,32 +8,47 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from kb.diagnose.verdict import Verdict
 from kb.diagnose.wording import duration, rank_span
+from kb.diagnose.words_headline import MOST_WORDS, moment_of, words_headline
 from kb.knowledge.labels import Words
-from kb.types.incident import Event, FirstError, Incident, LogReading
+from kb.knowledge.load import Knowledge
+from kb.types.incident import FirstError, Incident, LogReading
 from kb.types.knowledge import EventType
-from kb.types.vocabulary import DiagnosisStatus
 
 EXCEPTION = re.compile(r"\b([A-Z][A-Za-z]{2,40}(?:Error|Exception|Interrupt))\b")
 CLAUSE = re.compile(r"[:：;；(（]")  # what follows explains
+OPERATIONS = frozenset({"recv", "send"})  # names as they are printed
+QUOTE_MARK = "“"
+MESSAGE_WORDS = 7
+MESSAGE_CHARS = 60
+_HAN = r"[\u4e00-\u9fff]"
+_APART = re.compile(rf"(?<={_HAN}) (?={_HAN})")  # a space between two Chinese characters
+_TOUCHING = re.compile(rf"(?<={_HAN})(?=[A-Za-z0-9_])|(?<=[A-Za-z0-9_%])(?={_HAN})")
+_NOBODY = re.compile(r"^\{who\}[:：] ?")  # of a rank that is not known nothing is said
 NAMED_RANKS = 4  # more are counted, not named
 
 
-def headline(
-    reading: LogReading,
-    status: DiagnosisStatus,
-    types: Mapping[str, EventType],
-    words: Words,
-) -> str:
-    """What happened, from the evidence; `types` are the kinds of events by id."""
-    if status == "no_timeout":
-        return _sentence(words("headline.no_timeout"))
+def headline(verdict: Verdict, knowledge: Knowledge, words: Words) -> str:
+    """What happened, from the evidence of the verdict; never its cause."""
+    reading, types = verdict.reading, knowledge.event_by_id
+    if verdict.status == "no_timeout":
+        return _sentence(words("headline.no_timeout"), words)
     incident = reading.incident
     began = _began(incident, types, words)
-    waited = _waited(incident, words)
     if began:
-        return _sentence(words("headline.join").join(filter(None, (began, waited))))
-    return _sentence(_timed_out(incident, words) or waited or _named(reading, types, words))
+        return _sentence(_joined(began, _waits(incident, words), words), words)
+    text = _timed_out(incident, words) or next(iter(_waits(incident, words)), "")
+    text = text or _named(reading, types, words)
+    if not text:
+        text = words_headline(reading, verdict.signals, knowledge.frameworks, words)
+    return _sentence(text, words)
+
+
+def _joined(began: str, waits: Iterable[str], words: Words) -> str:
+    """How it began and who waited, as much of it as `MOST_WORDS` hold."""
+    texts = (words("headline.join").join((began, wait)) for wait in waits)
+    return next((text for text in texts if len(text.split()) <= MOST_WORDS), began)
 
 
 def _began(incident: Incident, types: Mapping[str, EventType], words: Words) -> str:
@@ -46,8 +61,8 @@ def _began(incident: Incident, types: Mapping[str, EventType], words: Words) -> 
         same = [culprit.rank for culprit in culprits if culprit.kind == kind]
         return words(f"headline.{kind}", who=_ranks(same, words))
     for fact in incident.facts:
-        if words.has(f"headline.fact_{fact.name}"):
-            return words(f"headline.fact_{fact.name}", op=incident.op)
+        if words.has(f"fact_headline.{fact.name}"):
+            return words(f"fact_headline.{fact.name}", op=incident.op)
     return ""
 
 
@@ -56,49 +71,66 @@ def _error(error: FirstError, types: Mapping[str, EventType], words: Words) -> s
     who = _ranks([error.rank], words) if error.rank is not None else words("headline.somebody")
     raised = EXCEPTION.search(error.text) if error.kind == "exception" else None
     if raised is not None:
-        return words("headline.raised", who=who, name=raised[1])
+        said = _message(error.text[raised.end() :])
+        label = "headline.raised_saying" if said else "headline.raised"
+        return words(label, who=who, name=raised[1], said=said)
     kind = types.get(error.kind)
     if kind is None:
         return error.kind
     if kind.headline is not None:
-        return kind.headline.get(words.language).format(who=who)
+        template = kind.headline.get(words.language)
+        return (template if known else _NOBODY.sub("", template)).format(who=who)
     means = _clause(kind.means.get(words.language))
     return words("headline.means", who=who, means=means) if known else means
 
 
-def _waited(incident: Incident, words: Words) -> str:
-    """How many ranks waited how long in which operation; empty where no operation is known."""
+def _message(text: str) -> str:
+    """The first words an exception says, where it says something."""
+    said = CLAUSE.sub("", text, count=1) if CLAUSE.match(text) else ""
+    told = said.split()
+    short = " ".join(told[:MESSAGE_WORDS])[:MESSAGE_CHARS].rstrip(".,;:([")
+    return f"{short}…" if len(told) > MESSAGE_WORDS else short
+
+
+def _waits(incident: Incident, words: Words) -> list[str]:
+    """How many ranks waited how long in which operation, then the same in fewer words.
+
+    Empty where no operation is known.
+    """
     ranks = incident.ranks_reporting
     if not incident.op or not ranks:
-        return ""
+        return []
     span = incident.timeout_ms or incident.ran_ms
     label = "headline.waited" if span else "headline.waited_op"
     values = {"op": incident.op, "span": duration(span, words) if span else ""}
     if len(ranks) == 1:
-        return words(f"{label}_one", who=_ranks(ranks, words), **values)
-    return words(label, count=len(ranks), **values)
+        return [words(f"{label}_one", who=_ranks(ranks, words), **values)]
+    texts = [words(label, count=len(ranks), **values)]
+    return [*texts, words("headline.waited_short", count=len(ranks), **values)] if span else texts
 
 
 def _timed_out(incident: Incident, words: Words) -> str:
+    """Which operation did not finish, and where in the run where that is known."""
     if not incident.op:
         return ""
+    what = words("headline.op_hang", op=incident.op)
     if incident.timeout_ms:
         span = duration(incident.timeout_ms, words)
-        return words("headline.op_timeout", op=incident.op, span=span)
-    return words("headline.op_hang", op=incident.op)
+        what = words("headline.op_timeout", op=incident.op, span=span)
+    moment = moment_of(incident, words)
+    return words("headline.at_moment", what=what, moment=moment) if moment else what
 
 
 def _named(reading: LogReading, types: Mapping[str, EventType], words: Words) -> str:
-    """The first timeout by what it is, else where the job hung."""
-    first: Event | None = next((e for e in reading.events if e.kind == "timeout"), None)
-    kind = types.get(first.event) if first else None
-    if kind is not None:
-        if kind.headline is not None:
-            return kind.headline.get(words.language).format(who=words("headline.somebody"))
-        return _clause(kind.means.get(words.language))
-    if first is not None:
-        return words("headline.timeout")
-    return words(f"headline.hang_{reading.incident.stage}")
+    """The timeout that says most: the first one with words of its own, else the first."""
+    timeouts = [event for event in reading.events if event.kind == "timeout"]
+    kinds = [types[event.event] for event in timeouts if event.event in types]
+    own = next((kind.headline for kind in kinds if kind.headline is not None), None)
+    if own is not None:
+        return own.get(words.language).format(who=words("headline.somebody"))
+    if kinds:
+        return _clause(kinds[0].means.get(words.language))
+    return words("headline.timeout") if timeouts else ""
 
 
 def _ranks(ranks: Iterable[int], words: Words) -> str:
@@ -112,6 +144,11 @@ def _clause(text: str) -> str:
     return CLAUSE.split(text, maxsplit=1)[0].strip()
 
 
-def _sentence(text: str) -> str:
-    """With a capital at its beginning, where that is a letter."""
-    return text[:1].upper() + text[1:]
+def _sentence(text: str, words: Words) -> str:
+    """With a capital at its beginning where that is a plain word; Chinese spaced as people do."""
+    if words.language == "zh":
+        own, mark, quote = text.partition(QUOTE_MARK)  # a quote stays as it is
+        return _TOUCHING.sub(" ", _APART.sub("", own)) + mark + quote
+    first = text.partition(" ")[0]
+    is_word = first.isascii() and first.isalpha() and first not in OPERATIONS
+    return text[:1].upper() + text[1:] if is_word else text

@@ -123,7 +123,7 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         settings_in_order=settings.in_order,
         second_reader=_second_reading(made),
         readers=_readers(made) if says else (),
-        headline=headline(reading, verdict.status, knowledge.event_by_id, words),
+        headline=headline(verdict, knowledge, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
         met_before=met_before(verdict, knowledge.event_by_id, words),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from app.render import present
+from app.render import head, present
 from app.render.escape import printable, safe_url
 from app.slack.blocks import primitives as kit
 from app.slack.blocks.primitives import Block, Element, SlackMessage
@@ -57,18 +57,20 @@ def diagnosis_message(
         model_address: of a language model that still reads; empty where none does.
     """
     answer = printable(diagnosis)
-    verdict = present.verdict(answer, words)
-    blocks: list[Block] = [kit.header(verdict)]
-    if len(verdict) > kit.MAX_HEADER:
-        blocks.append(kit.section(verdict))
-    blocks += [kit.section(answer.summary), *_incident(answer, words), *_causes(answer, words)]
-    blocks += _first_fix(answer, words)
+    title = head.title(answer, words)
+    blocks: list[Block] = [kit.header(title)]
+    if len(title) > kit.MAX_HEADER:
+        blocks.append(kit.section(title))
+    if answer.status == "no_timeout":
+        blocks.append(kit.section(words("head.paste_more")))
+    blocks += [*_first_step(answer, words), *_met_before(answer, words)]
+    blocks += [*_causes(answer, words), *_incident(answer, words)]
     if answer.warnings:
         shown = kit.bullets(warning_lines(answer.warnings[:WARNINGS], words))
         blocks.append(kit.titled(words("heading.warnings"), *shown))
     if settings := present.settings_line(answer, words):
         blocks.append(kit.context(settings))
-    blocks += _cases(answer.cases[:CASES], words)
+    blocks += _cases(head.cases_not_met(answer)[:CASES], words)
     blocks += _next_steps(answer, words)
     last: list[Block] = []
     if model_address:
@@ -81,7 +83,8 @@ def diagnosis_message(
     last.append(kit.context(present.footer(answer, words)))
     if answer.causes:
         last.append(_buttons(answer, words, ref))
-    return kit.message(f"{verdict} — {answer.summary}", blocks, last=last, cut=words("slack.cut"))
+    text = " — ".join(filter(None, (title, head.certainty(answer, words))))
+    return kit.message(text, blocks, last=last, cut=words("slack.cut"))
 
 
 def _buttons(answer: Diagnosis, words: Words, ref: DiagnosisRef) -> Block:
@@ -148,11 +151,25 @@ def _source(address: str, words: Words) -> list[Element]:
     return [kit.link(words("word.source"), address)] if safe_url(address) else []
 
 
-def _first_fix(answer: Diagnosis, words: Words) -> list[Block]:
-    fix = next((fix for cause in answer.causes[:1] for fix in cause.fixes), None)
-    if fix is None or answer.status != "diagnosed":
-        return []  # no fix for what is not known to be broken
-    return [kit.DIVIDER, kit.titled(words("slack.first_fix")), fix_block(fix, words)]
+def _first_step(answer: Diagnosis, words: Words) -> list[Block]:
+    """What to do first, of a fix all of it; nothing where nothing is known to do."""
+    step, fix, check = answer.first_fix, head.first_answer_fix(answer), answer.best_check
+    if step is None:
+        return []
+    if fix is not None:
+        return [kit.titled(head.first_label(answer, words)), fix_block(fix, words)]
+    if check is not None and step.kind == "check":
+        return _commands(f"head.{step.kind}", [check], words)
+    return _commands(f"head.{step.kind}", [NextStep(command=step.command, why=step.title)], words)
+
+
+def _met_before(answer: Diagnosis, words: Words) -> list[Block]:
+    met, address = head.met_before(answer, words), head.met_address(answer)
+    if not met:
+        return []
+    source = [kit.link(words("word.source"), address)] if address else []
+    parts = kit.joined([kit.text_run(met), *source], " · ")
+    return [kit.titled(words("head.met_before"), kit.paragraph(*parts))]
 
 
 def fix_block(fix: AnswerFix, words: Words) -> Block:
@@ -228,8 +245,9 @@ def _next_steps(answer: Diagnosis, words: Words) -> list[Block]:
     """What to do where the evidence does not decide: the check that would, or what to collect."""
     if answer.status == "diagnosed":
         return []
-    best = [answer.best_check] if answer.best_check else []
-    return _commands("heading.next", [*best, *answer.next], words)
+    check = head.check_after_first(answer)
+    best = [check] if check else []
+    return _commands("heading.next", [*best, *head.steps_after_first(answer)], words)
 
 
 # --- what the chat says --------------------------------------------------------------------------

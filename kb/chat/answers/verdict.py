@@ -14,10 +14,9 @@ from kb.chat.answers.settings import cite_setting
 from kb.chat.assessment import askable_checks
 from kb.chat.types import Change, Citation, Statement
 from kb.diagnose.wording import model_percent
-from kb.types.answer import Diagnosis
+from kb.types.answer import Diagnosis, RankedCause
 
 EVIDENCE_SHOWN = 2
-FIX_WORTH = 0.5  # probability from which fixing comes before finding out more
 RUNNER_UP = 0.05  # below this the second cause is not worth a word
 CASE_SHOWN = 0.5  # score from which a similar case is shown unasked
 WARNINGS_SHOWN = 2
@@ -43,10 +42,10 @@ def answer_log(answer: IntentAnswer) -> None:
         return
     for change in answer.changes:
         _say_change(answer, change)
-    _say_summary(answer, diagnosis, leading.id)
+    _say_verdict(answer, diagnosis, leading)
+    _say_first_fix(answer, leading.id)
     answer.say_evidence(leading.id, speaks=1, limit=EVIDENCE_SHOWN, cases=False)
     say_runner_up(answer, least=RUNNER_UP)
-    _say_first_fix(answer, leading.id)
     for warning in diagnosis.warnings[:WARNINGS_SHOWN]:
         answer.say(
             "warning",
@@ -94,14 +93,15 @@ def answer_tell(answer: IntentAnswer) -> None:
     answer.focus = leading.id
 
 
-def _say_summary(answer: IntentAnswer, diagnosis: Diagnosis, cause: str) -> None:
-    """The summary, resting on the leading cause and the first error."""
-    citations, first = [answer.cite(cause)], diagnosis.incident.first_error
+def _say_verdict(answer: IntentAnswer, diagnosis: Diagnosis, leading: RankedCause) -> None:
+    """What happened and how sure its cause is, resting on the cause and the first error."""
+    citations, first = [answer.cite(leading.id)], diagnosis.incident.first_error
     if first is not None:
         citations.append(cite_line(first, first.text, first.rank))
-    answer.statements.append(
-        Statement(role="verdict", text=diagnosis.summary, citations=tuple(citations))
-    )
+    words = answer.words
+    label = "summary.cause" if diagnosis.status == "diagnosed" else "chat.undecided"
+    cause = words(label, title=leading.title, band=words(f"band.{leading.band}"))
+    answer.say("verdict", "chat.verdict", citations, headline=diagnosis.headline, cause=cause)
 
 
 def _say_change(answer: IntentAnswer, change: Change) -> None:
@@ -179,9 +179,10 @@ def _say_would_rule_out(answer: IntentAnswer, cause: str) -> None:
 
 
 def _say_first_fix(answer: IntentAnswer, cause: str) -> None:
-    if answer.ranked[cause].probability < FIX_WORTH:
+    """The fix that every face names first; a check is asked as a question."""
+    step = answer.diagnosis.first_fix if answer.diagnosis else None
+    if step is None or step.fix == "" or step.cause != cause:
         return
-    for fix in fixes_of(answer, cause)[:1]:
-        title = fix.title.get(answer.language)
-        values = {"quote": title, "title": title, "command": "".join(fix.commands[:1])}
-        answer.say_of("fix", "chat.try_first", cause, pages=fix.sources, **values)
+    pages = next((fix.sources for fix in fixes_of(answer, cause) if fix.id == step.fix), ())
+    values = {"quote": step.title, "title": step.title, "command": step.command}
+    answer.say_of("fix", "chat.try_first", cause, pages=pages, **values)

@@ -24,8 +24,7 @@ def check_same(message: Message, diagnosis: Diagnosis, service: Service) -> None
     words = Words(service.knowledge.labels, diagnosis.language)
     shown = message.shown
     assert message.blocks[0]["type"] == "header"
-    verdict = present.verdict(diagnosis, words)
-    assert verdict.startswith(message.blocks[0]["text"]["text"].rstrip("…"))
+    assert diagnosis.headline.startswith(message.blocks[0]["text"]["text"].rstrip("…"))
     titles = [
         f"{number}. {cause.title}"
         for number, cause in enumerate(diagnosis.causes, 1)
@@ -35,7 +34,7 @@ def check_same(message: Message, diagnosis: Diagnosis, service: Service) -> None
     assert -1 not in places
     assert places == sorted(places)
     error = diagnosis.incident.first_error
-    assert diagnosis.summary in shown
+    assert shown.count(diagnosis.headline) == 1
     assert error is None or error.text[:100] in shown
     assert present.evidence_place(diagnosis.causes[0].evidence[0], words) in shown
     assert diagnosis.causes[0].fixes[0].title in shown

@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.render import present
 from app.render.escape import plain
 from app.slack.blocks import primitives as kit
 from app.slack.blocks.diagnosis import cases_message, diagnosis_message, fixes_message
@@ -67,11 +66,14 @@ def test_a_hostile_answer_holds_no_markup_and_keeps_the_limits(
 def test_the_answer_names_verdict_evidence_fix_and_cases(
     diagnosis: Diagnosis, labels: Labels
 ) -> None:
-    """Verdict first, then evidence, the first fix's command, the case's link, the buttons."""
+    """What happened, the first fix's command, the cause and why, the case's link, the buttons."""
     words = Words(labels, "en")
     message = diagnosis_message(diagnosis, words, REF)
-    assert message.blocks[0] == kit.header(present.verdict(diagnosis, words))
+    assert message.blocks[0] == kit.header(diagnosis.headline)
+    assert message.text.startswith(f"{diagnosis.headline} — One rank crashed first (rank-crash)")
     texts = [item["text"] for item in text_objects(message.blocks)]
+    order = ["Do first", "Use less memory", "1. One rank crashed first"]
+    assert [text for text in texts if text in order] == order
     assert diagnosis.causes[0].evidence[0].quote in texts
     assert diagnosis.causes[0].fixes[0].commands[0] in texts
     assert {

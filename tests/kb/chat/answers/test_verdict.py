@@ -26,7 +26,11 @@ def test_a_log_is_diagnosed_as_everywhere(talk: Talker, service: Service) -> Non
         (c.id, c.probability) for c in expected.causes
     ]
     verdict = next(item for item in reply.statements if item.role == "verdict")
-    assert verdict.text == expected.summary
+    lead = expected.causes[0].title
+    assert verdict.text.startswith(f"{expected.headline}. The most likely cause: {lead}")
+    assert [item.role for item in reply.statements[:3]] == ["verdict", "fix", "evidence"]
+    assert expected.first_fix is not None
+    assert reply.statements[1].command == expected.first_fix.command
     assert cited(verdict, "cause") == ["rank-crash"]
     assert [c.line for c in verdict.citations if c.kind == "line"] == [1]
 
