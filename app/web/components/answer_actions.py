@@ -227,5 +227,6 @@ def _resolve(entry: str) -> Notice:
     cause, fix = _field(CAUSE), _field(FIX)
     if not cause or not fix:
         return Notice(tone="possible", label="page.say_both")
-    resolve(service(), entry, Resolution(cause=cause, fix=fix, url=_field(SOURCE)))
+    outcome = Resolution(cause=cause, fix=fix, url=_field(SOURCE))
+    resolve(service(), entry, outcome, by=signed_in())
     return Notice(tone="good", label="page.resolved")

@@ -506,8 +506,11 @@ def test_slack_is_offered_where_a_channel_is_set(
     assert words_of(page, "en")("page.posted") in text_of(page)
 
 
-def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
+def test_an_incident_is_written_down_and_resolved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Adding stores the redacted log; cause and fix make it a confirmed entry that search finds."""
+    monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda: "ada")
     page = diagnose("token hf_abcdefghijklmnopqrstuvwxyz012345\n" + LOG)
     words = words_of(page, "en")
     page.button(key="add").click().run()
@@ -523,6 +526,7 @@ def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
     assert words("page.resolved") in text_of(page)
     resolved = service.entry(entry_id)
     assert (resolved.status, resolved.causes[0].id) == ("confirmed", "rank-crash")
+    assert resolved.resolved_by == "ada"
     found = service.search("micro batch of rank zebrafish")
     assert entry_id in {hit.entry_id for hit in found.hits}
 
