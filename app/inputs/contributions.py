@@ -185,51 +185,51 @@ def merge(service: Service, entry_id: str, others: Sequence[str]) -> Entry:
         InputError: one is no incident, or there is nothing to merge.
     """
     with locked(service.settings.home / LOCK):
-        kept = _incident(service, entry_id)
+        target = _incident(service, entry_id)
         merged = [_incident(service, other) for other in dict.fromkeys(others)]
-        merged = [other for other in merged if other.id != kept.id]
+        merged = [other for other in merged if other.id != target.id]
         if not merged:
             raise InputError(
                 "there is no other incident to merge",
                 todo="name the incidents that are the same as this one",
                 reason="nothing_to_merge",
             )
-        together = _together(kept, merged)
+        together = _together(target, merged)
         service.merge(together, [other.id for other in merged])
     return together
 
 
-def _together(kept: Entry, merged: Sequence[Entry]) -> Entry:
+def _together(target: Entry, merged: Sequence[Entry]) -> Entry:
     from ingest.writeups import with_chunks
 
-    every = (kept, *merged)
-    told = next((entry for entry in every if entry.kind == "incident" and entry.resolved), kept)
+    every = (target, *merged)
+    told = next((entry for entry in every if entry.kind == "incident" and entry.resolved), target)
     signature = dict.fromkeys(line for entry in every for line in entry.signature)
     sections = dict.fromkeys(section for entry in merged for section in entry.sections)
     outcome = [each for each in told.sections if each.role == "fixes"]
-    own = [each for each in kept.sections if each.role != "fixes"]
+    own = [each for each in target.sections if each.role != "fixes"]
     more = [each for each in sections if each.role != "fixes" and each not in own]
     return with_chunks(
         replace(
-            kept,
+            target,
             causes=told.causes,
             fixes=tuple(
-                replace(fix, id=_outcome_id(kept)) if fix.id == _outcome_id(told) else fix
+                replace(fix, id=_outcome_id(target)) if fix.id == _outcome_id(told) else fix
                 for fix in told.fixes
             ),
             status=told.status,
             resolved=told.resolved,
             resolved_on=told.resolved_on,
             resolved_by=told.resolved_by,
-            url=kept.url or told.url,
+            url=target.url or told.url,
             signature=tuple(signature),
             sections=(*own, *more, *outcome),
             labels=tuple(dict.fromkeys(label for entry in every for label in entry.labels)),
             culprits=tuple(dict.fromkeys(place for entry in every for place in entry.culprits)),
             merged=tuple(
-                dict.fromkeys((*kept.merged, *(i for e in merged for i in (e.id, *e.merged))))
+                dict.fromkeys((*target.merged, *(i for e in merged for i in (e.id, *e.merged))))
             ),
-            source_key=_own_key(kept),
+            source_key=_own_key(target),
         )
     )
 
