@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.render import head, present
-from app.render.columns import cut
+from app.render.columns import CUT, cut
 from app.render.escape import printable, safe_url
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis, SimilarCase
@@ -51,4 +51,6 @@ def _case(case: SimilarCase, words: Words) -> str:
 def _command(answer: Diagnosis) -> list[str]:
     """The first step's command, of a long one its first lines."""
     lines = answer.first_fix.command.split("\n") if answer.first_fix else []
-    return [f"    {line}" for line in lines[:COMMAND_LINES] if line]
+    if len(lines) > COMMAND_LINES:
+        lines = [*lines[: COMMAND_LINES - 1], CUT]
+    return [f"    {line}" for line in lines if line]
