@@ -307,9 +307,9 @@ class Service:
 
     def headline(self, reading: LogReading) -> Bilingual:
         """What happened, in a few words: the title of an incident made of what was read."""
-        types = self.knowledge.event_by_id
+        verdict = replace(self.judge(reading), status="diagnosed")  # somebody says it is one
         zh, en = (
-            headline(reading, "diagnosed", types, Words(self.knowledge.labels, language))
+            headline(verdict, self.knowledge, Words(self.knowledge.labels, language))
             for language in LANGUAGES
         )
         return Bilingual(zh=zh, en=en)
