@@ -62,9 +62,9 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
             key="download_json",
         )
         with st.popover(words("page.copy"), key="copy"):
-            short = _short(diagnosis, words)
-            for label, text in (("short", short), ("markdown", _markdown(diagnosis, words))):
-                show(markup.faint(words(f"page.copy_{label}")))
+            for label, render in (("page.copy_short", _short), ("page.copy_markdown", _markdown)):
+                text = render(diagnosis, words)
+                show(markup.faint(words(label)))
                 st.code(text, language=None, wrap_lines=True, height=COPY_PX)
         settings = service().settings
         if settings.slack_bot_token and settings.slack_channel:
