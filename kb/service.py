@@ -267,8 +267,9 @@ class Service:
     def summarise(self, reading: LogReading) -> LogSummary:
         """What a reading alone shows, without similar entries: an incident's title and cause."""
         verdict = self.engine.judge(reading, (), {})
+        happened = replace(verdict, status="diagnosed")  # somebody says it is an incident
         zh, en = (
-            headline(verdict, self.knowledge, Words(self.knowledge.labels, language))
+            headline(happened, self.knowledge, Words(self.knowledge.labels, language))
             for language in LANGUAGES
         )
         named = verdict.status == "diagnosed"

@@ -51,11 +51,13 @@ class Settings:
     max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
     max_line: int = 64 * 1024  # longer lines are cut, not refused
     public_url: str = ""  # address of the page that links name; empty: where this one serves it
+    login_header: str = ""  # in which a proxy names who is signed in at the page; empty: nobody is
     chat_days: int = 30  # a conversation is kept this long after its last message
     kept_days: int = 90  # a kept diagnosis stays this long; 0: for ever
     slack_bot_token: str = field(default="", repr=False)  # several workspaces: comma between
     slack_app_token: str = field(default="", repr=False)  # Socket Mode
     slack_signing_secret: str = field(default="", repr=False)  # HTTP mode
+    slack_channel: str = ""  # id of the one the page posts answers into; empty: it offers none
     slack_mode: str = "socket"
     slack_api_url: str = "https://slack.com/api/"
     slack_files_host: str = "files.slack.com"  # files come from nowhere else

@@ -10,7 +10,7 @@ from app.cli.common import EXIT_FAILURE, State, format_option, language_option, 
 
 if TYPE_CHECKING:
     from kb.knowledge.labels import Words
-    from kb.train.outcomes import LearningResult, Tally
+    from kb.train.outcomes import LearningResult, OutcomeCount
     from kb.types.knowledge import Cause
 
 SHOWN_CORRECTIONS = 12  # strongest first; the file has all of them
@@ -102,7 +102,7 @@ def report_lines(result: LearningResult, words: Words, causes: dict[str, Cause])
     return lines
 
 
-def _figures(tally: Tally, words: Words) -> str:
+def _figures(tally: OutcomeCount, words: Words) -> str:
     return words(
         "learn.figures",
         count=tally.count,

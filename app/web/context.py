@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from app.render.errors import error_text
+from app.render.escape import plain
 from app.web.components import markup
 from kb.errors import InputError, KBError, NotFoundError
 from kb.knowledge.labels import Words
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LANGUAGE = "language"  # of the interface, in the session
 LANG = "lang"  # the same in the address
+MAX_NAME = 200  # characters of a person's name
 
 
 def _open_service() -> Service:
@@ -93,6 +95,12 @@ def href(page: str = "", **params: str | Sequence[str]) -> str:
 def parameter(name: str) -> str:
     """A parameter of the address, or an empty string."""
     return str(st.query_params.get(name, ""))
+
+
+def signed_in() -> str:
+    """Who is signed in, as the proxy in front of the page says; empty where none is set."""
+    header = service().settings.login_header
+    return plain(str(st.context.headers.get(header) or ""))[:MAX_NAME] if header else ""
 
 
 ERRORS = {InputError: "page.error_input", NotFoundError: "page.error_missing"}

@@ -8,6 +8,7 @@ import structlog
 from app.web.components import actions, markup, style
 from app.web.context import interface_words, language, name_language, set_language, show_error
 from app.web.navigation import PAGES, page
+from app.web.recent_answers import TAB, tab
 from kb.errors import KBError
 from kb.types.vocabulary import Language
 
@@ -23,7 +24,7 @@ def main() -> None:
         words = interface_words()
         chosen = st.navigation([page(path, words) for path in PAGES], position="top")
         _top()
-        style.settle_document(language())
+        st.session_state[TAB] = style.settle_document(language(), tab())
         name_language()
         try:
             chosen.run()

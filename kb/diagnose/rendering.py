@@ -137,7 +137,7 @@ def render(
         incident=answer_incident(reading.incident, words),
         causes=causes,
         unknown_probability=round(verdict.ranking.unknown, 4),
-        cases=_similar_cases(made) if says else (),
+        cases=_similar_cases(made),
         warnings=settings.warnings,
         next=steps,
         best_check=check,
@@ -445,7 +445,9 @@ def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
     cause = _main_cause(hit, made)
     why, differs = compare(incident, entry, words)
     why = [*hit.why, *why]
-    if cause == made.leading.cause:
+    if made.verdict.status == "no_timeout":
+        pass  # no cause is named to compare with
+    elif cause == made.leading.cause:
         why.insert(0, words("why.same_cause"))
     elif cause in made.knowledge.cause_by_id:
         title = made.knowledge.cause_by_id[cause].title.get(words.language)

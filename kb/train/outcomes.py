@@ -97,7 +97,7 @@ class LearningSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class OutcomeCount:
     """How many samples have the right cause first and among three, and its mean share."""
 
     count: int
@@ -105,7 +105,7 @@ class Tally:
     three: int
     share: float
 
-    def worse_than(self, other: Tally, *, slack: float = math.inf) -> bool:
+    def worse_than(self, other: OutcomeCount, *, slack: float = math.inf) -> bool:
         """Whether fewer are right, or the right cause's share is lower by more than `slack`."""
         fewer = self.first < other.first or self.three < other.three
         return fewer or self.share < other.share - slack
@@ -127,8 +127,8 @@ class LearningResult:
     why: Why = ""
     outcomes: int = 0
     left_out: int = 0
-    team: tuple[Tally, Tally] | None = None
-    golden: tuple[Tally, Tally] | None = None
+    team: tuple[OutcomeCount, OutcomeCount] | None = None
+    golden: tuple[OutcomeCount, OutcomeCount] | None = None
     contradicted: tuple[str, ...] = ()
     changed: dict[str, tuple[int, int]] = field(default_factory=dict)
 
@@ -403,7 +403,7 @@ def rank_with(sample: LearningSample, weights: Weights) -> Ranking:
     return rank_causes((*sample.signals, *terms), sample.votes, weights)
 
 
-def standing(judged: Iterable[tuple[LearningSample, Weights]]) -> Tally:
+def standing(judged: Iterable[tuple[LearningSample, Weights]]) -> OutcomeCount:
     """How samples are answered, each by the weights beside it."""
     count = first = three = 0
     shares = 0.0
@@ -415,7 +415,7 @@ def standing(judged: Iterable[tuple[LearningSample, Weights]]) -> Tally:
         three += bool(set(order) & set(sample.causes))
         shares += _share(ranking, sample.causes)
     share = round(shares / count, 4) if count else 0.0
-    return Tally(count=count, first=first, three=three, share=share)
+    return OutcomeCount(count=count, first=first, three=three, share=share)
 
 
 def _by(

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.visits import Visit, new_context
+from tests.browser.visits import QUIET_MS, STILL, Visit, new_context
 
 pytestmark = pytest.mark.browser
 
@@ -48,17 +48,50 @@ def answered(opener: OpenPage) -> Iterator[Visit]:
 
 
 def test_a_pasted_log_is_answered(answered: Visit) -> None:
-    """Verdict, first cause and evidence are there, and the evidence names line and words of it."""
+    """Headline, certainty and first cause are there; the culprit line is quoted with its place."""
     here = answered
-    expect(here.verdict).to_contain_text("rank-crash")
-    expect(here.verdict).to_contain_text("look at rank 2 first")
+    expect(here.verdict).to_contain_text("Rank 2 ran out of GPU memory")
+    expect(here.certainty).to_contain_text("One rank died first")
+    expect(here.certainty).to_contain_text(f"line {OOM_LINE}")
     expect(here.page.locator(".tk-cause").first).to_contain_text("1. One rank died first")
-    evidence = here.page.locator(".tk-ev").first
-    expect(evidence).to_contain_text(f"line {OOM_LINE}")
-    expect(evidence.locator(".tk-quote").first).to_have_text(LOG.splitlines()[OOM_LINE - 1])
-    evidence.locator("summary").click()
-    near = evidence.locator(".tk-line").filter(has_text="Tried to allocate 7.31 GiB")
+    culprit = here.page.locator(".tk-error")
+    expect(culprit.locator(".tk-quote")).to_have_text(LOG.splitlines()[OOM_LINE - 1])
+    culprit.locator("summary").click()
+    near = culprit.locator(".tk-line").filter(has_text="Tried to allocate 7.31 GiB")
     expect(near.locator(".tk-no")).to_have_text(str(OOM_LINE))
+
+
+SCREENS = {"desktop": (False, 1280, 800), "phone": (True, 390, 844)}
+HEAD = {
+    "headline": ".tk-verdict .tk-h1",
+    "first fix": ".tk-first",
+    "its copy button": ".st-key-tk_head [data-testid=stCode] button",
+    "certainty": ".tk-certainty",
+    "culprit line": ".tk-error .tk-quote",
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("screen", sorted(SCREENS))
+@pytest.mark.parametrize("example", ["rank-out-of-memory", "rank-behind", "save-on-rank0"])
+def test_the_head_is_on_the_first_screen(
+    visit: OpenPage, example: str, screen: str, language: str
+) -> None:
+    """What happened, what to do, how sure and which line: all of it without scrolling, in order."""
+    phone, width, height = SCREENS[screen]
+    here = visit(language=language, phone=phone)
+    here.page.set_viewport_size({"width": width, "height": height})
+    here.page.locator(f"[class*=st-key-example_{example}] button").click()
+    here.verdict.wait_for()
+    here.settle()
+    here.page.wait_for_function(STILL, arg=QUIET_MS)
+    assert here.page.evaluate("document.querySelector('.stMain').scrollTop") == 0
+    boxes = {name: here.page.locator(where).first.bounding_box() for name, where in HEAD.items()}
+    ends = {name: box["y"] + box["height"] for name, box in boxes.items()}
+    assert {name: end for name, end in ends.items() if end > height} == {}
+    tops = [box["y"] for box in boxes.values()]
+    assert tops == sorted(tops)
+    assert max(box["x"] + box["width"] for box in boxes.values()) <= width
 
 
 def test_the_command_of_a_fix_is_copied(answered: Visit) -> None:
@@ -95,7 +128,7 @@ def test_control_enter_diagnoses(visit: OpenPage) -> None:
     here = visit()
     here.box.fill(LOG)
     here.box.press("Control+Enter")
-    expect(here.verdict).to_contain_text("rank-crash")
+    expect(here.certainty).to_contain_text("One rank died first")
 
 
 def test_several_files_are_one_run(visit: OpenPage) -> None:
@@ -117,7 +150,7 @@ def test_several_files_are_one_run(visit: OpenPage) -> None:
     here.page.locator("input[type=file]").first.set_input_files(files)
     expect(here.page.get_by_role("button", name="Remove rank2.log.gz")).to_be_visible()
     here.page.locator(".st-key-run button").click()
-    expect(here.verdict).to_contain_text("look at rank 2 first")
+    expect(here.verdict).to_contain_text("Rank 2 fell behind")
     names = here.page.get_by_text("rank0.log, rank1.log, rank2.log.gz, rank3.log", exact=True)
     expect(names).to_be_visible()
 
@@ -126,7 +159,7 @@ def test_an_example_is_one_click(visit: OpenPage) -> None:
     """An example is put into the box and diagnosed by the same click, and so is the next one."""
     here = visit()
     here.page.get_by_role("button", name="One rank out of memory").click()
-    expect(here.verdict).to_contain_text("rank-crash")
+    expect(here.certainty).to_contain_text("One rank died first")
     here.settle()
     here.page.get_by_text("Change the input, or diagnose another log").click()
     expect(here.box).to_have_value(re.compile("OutOfMemoryError"))
@@ -148,8 +181,8 @@ def test_a_kept_diagnosis_is_handed_on(answered: Visit, chromium: Any) -> None:
     there = Visit(page=context.new_page(), site=here.site, screens=here.screens)
     there.watch(there.page)
     there.page.goto(address)
-    expect(there.verdict).to_contain_text("先看 rank 2")
-    expect(there.verdict).to_contain_text("rank-crash")
+    expect(there.verdict).to_contain_text(re.compile("Rank 2 ?显存耗尽"))
+    expect(there.certainty).to_contain_text("某个进程先崩溃")
     expect(there.page.get_by_text("的诊断，不含整份日志")).to_be_visible()
     expect(there.page.get_by_text("step 3180 loss 1.8421")).to_have_count(0)
     context.close()

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 ENGLISH, SWITCH = "English", "中文"
 HEADINGS = {
-    "zh": ("可能的根因", "证据", "怎么修", "下一步", "相似案例", "时间线"),
-    "en": ("Causes", "Evidence", "Fixes", "Next", "Similar cases", "Timeline"),
+    "zh": ("可能的根因", "其他证据", "怎么修", "下一步", "相似案例", "时间线"),
+    "en": ("Causes", "More evidence", "Fixes", "Next", "Similar cases", "Timeline"),
 }
 
 
@@ -46,16 +46,16 @@ def test_the_switch_turns_an_answer(visit: OpenPage) -> None:
     """Verdict and headings change with the switch, both ways, and the diagnosis stays the same."""
     here = visit()
     here.page.get_by_role("button", name="One rank behind").click()
-    expect(here.verdict).to_contain_text("Ranks issued different collectives")
-    share = re.search(r"\d+%", here.verdict.inner_text())
+    expect(here.certainty).to_contain_text("Ranks issued different collectives")
+    share = re.search(r"\d+%", here.certainty.inner_text())
     assert share is not None
     for name, language, verdict in (
         (SWITCH, "zh", "各 rank 发出的集合通信不一致"),
         (ENGLISH, "en", "Ranks issued different collectives"),
     ):
         here.page.get_by_role("radio", name=name).click()
-        expect(here.verdict).to_contain_text(verdict)
-        expect(here.verdict).to_contain_text(share[0])
+        expect(here.certainty).to_contain_text(verdict)
+        expect(here.certainty).to_contain_text(share[0])
         for heading in HEADINGS[language]:
             shown = here.page.get_by_role("heading", name=heading, exact=True).first
             expect(shown).to_be_visible()

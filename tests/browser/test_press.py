@@ -95,7 +95,7 @@ def test_an_example_outlives_the_next_event(visit: OpenPage) -> None:
     here = visit()
     example = here.page.locator("[class*=st-key-example_rank-behind] button")
     press_and_switch(here, example, "中文")
-    expect(here.verdict).to_contain_text("各 rank 发出的集合通信不一致")
+    expect(here.certainty).to_contain_text("各 rank 发出的集合通信不一致")
 
 
 def hold(here: Visit, *parts: str) -> list[Any]:

@@ -122,7 +122,7 @@ def test_nothing_moves_when_the_model_has_read(
     shot = f"second-{language}-{'phone' if phone else 'desktop'}"
     if not fails:
         slot(here).screenshot(path=here.screens / f"{shot}-waiting.png")
-    around = here.page.locator(".tk-ev details").first
+    around = here.page.locator(".tk-error details").first
     around.locator("summary").click()
     here.page.locator("[data-testid=stExpander]").filter(
         has=here.page.locator(".st-key-feedback_comment")
@@ -132,7 +132,7 @@ def test_nothing_moves_when_the_model_has_read(
     causes = here.page.locator(".tk-cause").first
     place, height = causes.evaluate(PLACE), here.page.evaluate("document.body.scrollHeight")
     scrolled = here.page.evaluate("document.querySelector('.stMain').scrollTop")
-    title = here.verdict.inner_text()
+    certainty = here.certainty.inner_text()
 
     release("It was the network." if fails else opinion(QUESTIONS[language]))
     expect(slot(here)).to_contain_text("JSON" if fails else QUESTIONS[language])
@@ -141,7 +141,7 @@ def test_nothing_moves_when_the_model_has_read(
     assert causes.evaluate(PLACE) == place
     assert here.page.evaluate("document.body.scrollHeight") == height
     assert here.page.evaluate("document.querySelector('.stMain').scrollTop") == scrolled
-    assert here.verdict.inner_text() == title
+    assert here.certainty.inner_text() == certainty
     assert around.evaluate("one => one.open")
     expect(here.page.locator(".st-key-feedback_comment input")).to_have_value("half a w")
     assert here.page.evaluate(WIDE) == []
@@ -180,8 +180,8 @@ def test_a_hostile_model_is_shown_as_text(arrive: Arrive, release: Callable[[str
     release(opinion(" ".join(LINES[:2])))
     expect(slot(here)).to_contain_text("<script>window.hostile=1;alert(1)</script> <img src=")
     nothing_happened(here)
-    ours = here.verdict.inner_text()
+    ours = here.certainty.inner_text()
     here.page.locator(".st-key-second_show button").click()
-    expect(here.verdict).not_to_have_text(ours)
-    expect(here.verdict).to_contain_text("shm-limits")
+    expect(here.certainty).not_to_have_text(ours)
+    expect(here.page.locator(".tk-cause").first).to_contain_text("shm-limits")
     nothing_happened(here)

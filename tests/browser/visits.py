@@ -163,6 +163,11 @@ class Visit:
         """The heading of the answer."""
         return self.page.locator(".tk-verdict .tk-h1")
 
+    @property
+    def certainty(self) -> Any:
+        """The line that says how sure which cause is and why."""
+        return self.page.locator(".tk-certainty")
+
     def diagnose(self, log: str) -> None:
         """Put a log into the box, press the button and wait for the whole answer."""
         self.box.fill(log)

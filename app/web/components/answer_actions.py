@@ -12,7 +12,7 @@ from app.web.components import actions, chat_model, markup
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
 from app.web.components.markup import html, show
-from app.web.context import chat, href, service
+from app.web.context import chat, href, service, signed_in
 from app.web.navigation import page
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.labels import Words
@@ -24,6 +24,7 @@ TALK = "talk_about"  # pending: the conversation to go to
 VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
 CAUSE, FIX, SOURCE = "resolve_cause", "resolve_fix", "resolve_url"
 VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
+COPY_PX = 220  # height of a text to copy; longer ones scroll
 MAX_COMMENT = 2000  # characters
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -60,6 +61,15 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
             on_click="ignore",
             key="download_json",
         )
+        with st.popover(words("page.copy"), key="copy"):
+            for label, render in (("page.copy_short", _short), ("page.copy_markdown", _markdown)):
+                text = render(diagnosis, words)
+                show(markup.faint(words(label)))
+                st.code(text, language=None, wrap_lines=True, height=COPY_PX)
+        settings = service().settings
+        if settings.slack_bot_token and settings.slack_channel:
+            post = partial(_post, _short(diagnosis, words))
+            actions.button(words("page.slack"), post, key="slack", words=words)
     # The place is there with or without a link, so that what is below it stays what it was.
     with st.container():
         if state.saved is not None:
@@ -70,6 +80,20 @@ def _markdown(diagnosis: Diagnosis, words: Words) -> str:
     from app.render.markdown import render_markdown
 
     return render_markdown(diagnosis, words)
+
+
+def _short(diagnosis: Diagnosis, words: Words) -> str:
+    from app.render.short import render_short
+
+    return render_short(diagnosis, words)
+
+
+def _post(text: str) -> Notice:
+    """Post the short form into the team's channel."""
+    from app.slack.posting import post_text
+
+    post_text(service().settings, text)
+    return Notice(tone="info", label="page.posted")
 
 
 def _talk(state: AnswerState, language: Language) -> None:
@@ -154,7 +178,10 @@ def _send(state: AnswerState, cause: str) -> Notice:
         diagnosis=state.saved.id if state.saved else "",
     )
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
-        add_feedback(service(), feedback, source="web")
+        name = signed_in()
+        # of one person only the last word on one answer counts
+        by = f"{name} {state.reading.excerpt}" if name else ""
+        add_feedback(service(), feedback, source="web", by=by)
         state.feedback = feedback
     return Notice(tone="good", label="page.thanks")
 
@@ -200,5 +227,6 @@ def _resolve(entry: str) -> Notice:
     cause, fix = _field(CAUSE), _field(FIX)
     if not cause or not fix:
         return Notice(tone="possible", label="page.say_both")
-    resolve(service(), entry, Resolution(cause=cause, fix=fix, url=_field(SOURCE)))
+    outcome = Resolution(cause=cause, fix=fix, url=_field(SOURCE))
+    resolve(service(), entry, outcome, by=signed_in())
     return Notice(tone="good", label="page.resolved")

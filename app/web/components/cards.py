@@ -15,7 +15,7 @@ from app.web.components import markup
 from app.web.components.markup import html
 from app.web.context import href, interface_words, service
 from kb.knowledge.labels import Words
-from kb.types.answer import AnswerCheck, AnswerFix, NextStep
+from kb.types.answer import AnswerCheck, AnswerFix, FirstStep, NextStep
 from kb.types.entries import Claim, Entry
 
 STANDING = {"confirmed": "good", "reported": "info", "unverified": "possible"}
@@ -131,22 +131,47 @@ def show_command(command: str) -> None:
 
 
 def show_fixes(
-    fixes: Sequence[AnswerFix], words: Words, *, level: int = 2, opened: int = OPEN_FIXES
+    fixes: Sequence[AnswerFix],
+    words: Words,
+    *,
+    level: int = 2,
+    opened: int = OPEN_FIXES,
+    first: FirstStep | None = None,
 ) -> None:
-    """Fixes under a heading, the first ones unfolded; nothing where there are none."""
+    """Fixes under a heading, the first ones unfolded; nothing where there are none.
+
+    Of the fix that stands above as the `first` thing to do, only the rest is shown.
+    """
     if not fixes:
         return
     markup.show(markup.heading(words("heading.fixes"), level=level))
     for at, fix in enumerate(fixes):
-        title = f"{fix.title} · {words.term('claim', fix.status)}"
-        with st.expander(md_text(title), expanded=at < opened):
+        above = first if first is not None and first.fix == fix.id else None
+        title = words("page.first_fix") if above else fix.title
+        label = md_text(f"{title} · {words.term('claim', fix.status)}")
+        with st.expander(label, expanded=at < opened):
             steps = [inline(step) for step in fix.steps]
             markup.show(markup.listed(steps, ordered=len(steps) > 1))
-            notes = present.fix_notes(fix, words)  # before the commands: what to beware of
-            markup.show(markup.pairs((label, inline(text)) for label, text in notes))
+            # before the commands: what to beware of
+            notes = [
+                note
+                for note in present.fix_notes(fix, words)
+                if not above or note[1] != above.caution
+            ]
+            markup.show(markup.pairs((name, inline(text)) for name, text in notes))
             for command in fix.commands:
-                show_command(command)
+                if above is None or command != above.command:
+                    show_command(command)
             markup.show(sources(fix.sources, words))
+
+
+def team_line(text: str, url: str) -> Markup:
+    """A line of the team's, with the page it names."""
+    return html(
+        '<p class="tk-note tk-possible">{text} {link}</p>',
+        text=text,
+        link=markup.link(url, url) if url else markup.NOTHING,
+    )
 
 
 def show_check(item: AnswerCheck | NextStep) -> None:

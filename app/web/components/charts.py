@@ -7,7 +7,7 @@ row. A rank of which no progress is known has a row as well, with words in place
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -106,6 +106,13 @@ def timeline_points(
     )
 
 
+def is_telling(points: Sequence[TimelinePoint]) -> bool:
+    """Whether a timeline shows more than the text: two ranks, and two moments or two kinds."""
+    ranks = {point.rank for point in points if point.rank >= 0}
+    moments = {(point.kind, point.at_s if point.at_s is not None else "") for point in points}
+    return len(ranks) > 1 and len(moments) > 1
+
+
 def _thinned(events: list[Event], limit: int) -> list[Event]:
     if len(events) <= limit:
         return events
@@ -129,7 +136,7 @@ def timeline_chart(points: Sequence[TimelinePoint], words: Words) -> Spec:
         unit_s, x = _time_axis(max(point.at_s or 0.0 for point in points), words)
     y = field("rank", "quantitative", rank, scale={"nice": True})
     if few:
-        axis = {"labelOverlap": False, "labelFlush": False, "grid": True, "labelLimit": 220}
+        axis = {"labelOverlap": False, "labelFlush": False, "grid": True, "labelLimit": 0}
         y = field("who", "nominal", rank, sort=[_who(at, words) for at in ranks], axis=axis)
     kinds = {"domain": [*names.values()]}
     colours = {**kinds, "range": [KINDS[kind][1] for kind in present]}
@@ -189,7 +196,8 @@ class RankGroup:
     """Ranks that got equally far: a row of the table of progress.
 
     `note` is the label of what is to be said beside the numbers or, without any, in their place;
-    `error` is the first error where it is of this rank.
+    `error` is the first error where it is of this rank; `process_group` is named where there are
+    several.
     """
 
     name: str
@@ -201,6 +209,7 @@ class RankGroup:
     completed: int | None
     enqueued: int | None
     step: int | None
+    process_group: str = ""
 
 
 def rank_groups(
@@ -210,21 +219,30 @@ def rank_groups(
 ) -> tuple[RankGroup, ...]:
     """How far the ranks got: who failed, then the farthest behind, at last who tells nothing.
 
-    Empty where there is nothing to compare: fewer than two known, none of them beside a failure.
+    Each process group counts by itself, so ranks of two stand apart.
+
+    Empty where there is nothing to compare: fewer than two known, all of them equally far and none
+    failed.
     """
     known = tuple(states)
     counted = [state for state in known if _counted(state)]
     failed = any(_note(state) == FAILED for state in known)
-    if len(known) < 2 or not counted or len(counted) + failed < 2:
+    reached = {(state.process_group, *_reached(state)) for state in counted}
+    if len(known) < 2 or not counted or len(reached) + failed < 2:
         return ()
+    several = len({state.process_group for state in counted}) > 1
     blamed = set(culprits)
     groups: dict[tuple[object, ...], list[RankState]] = {}
     for state in known:
         few = len(counted if _counted(state) else known) <= SINGLE_ROWS
         alone = state.rank if few or (error is not None and error.rank == state.rank) else None
-        key = (*_reached(state), _note(state), state.rank in blamed, alone)
+        apart = state.process_group if several and _counted(state) else ""
+        key = (apart, *_reached(state), _note(state), state.rank in blamed, alone)
         groups.setdefault(key, []).append(state)
-    rows = [_group(members, blamed, error) for members in groups.values()]
+    rows = [
+        replace(_group(members, blamed, error), process_group=str(key[0]))
+        for key, members in groups.items()
+    ]
     rows.sort(key=_behind)
     return tuple(_fitting(rows))
 
@@ -266,11 +284,18 @@ def _group(members: Sequence[RankState], blamed: set[int], error: FirstError | N
     )
 
 
-def _behind(row: RankGroup) -> tuple[float, ...]:
-    """Sort key: the first to fail, others, least progress, culprits, number of the first rank."""
+def _behind(row: RankGroup) -> tuple[float | str, ...]:
+    """Sort key: the first to fail, others, group, least progress, culprits, the first rank."""
     reached = (row.enqueued, row.completed, row.step)
     progress = (float("inf") if value is None else value for value in reached)
-    return (row.error is None, row.note != FAILED, *progress, not row.culprit, row.first)
+    return (
+        row.error is None,
+        row.note != FAILED,
+        row.process_group,
+        *progress,
+        not row.culprit,
+        row.first,
+    )
 
 
 def _fitting(rows: list[RankGroup]) -> list[RankGroup]:
@@ -291,12 +316,16 @@ def progress_html(rows: Sequence[RankGroup], words: Words) -> Markup:
     }
     used = [name for name in columns if any(getattr(row, name) is not None for row in rows)]
     measure = "enqueued" if "enqueued" in used else [*used, "step"][0]
-    values = [value for row in rows if (value := getattr(row, measure)) is not None]
+    values: dict[str, list[int]] = {}
+    for row in rows:
+        if getattr(row, measure) is not None:
+            values.setdefault(row.process_group, []).append(getattr(row, measure))
     header = [words("page.axis_rank"), *(columns[name] for name in used), ""]
     body = []
     for row in rows:
         numbers = ["" if getattr(row, name) is None else str(getattr(row, name)) for name in used]
-        bar = _bar(getattr(row, measure), values, culprit=row.culprit)
+        own = values.get(row.process_group, [])
+        bar = _bar(getattr(row, measure), own, culprit=row.culprit)
         body.append([row.name, *numbers, markup.join([bar, markup.safe(_remark(row, words))])])
     return markup.table([header, *body])
 
@@ -315,4 +344,7 @@ def _remark(row: RankGroup, words: Words) -> str:
     note = words(row.note) if row.note else ""
     if row.note == FAILED and row.error is not None and row.error.line:
         note = words("page.rank_failed_at", place=place(row.error, words))
-    return " · ".join(filter(None, (note, words("page.rank_suspect") if row.culprit else "")))
+    group = row.process_group and words("word.process_group", group=row.process_group)
+    return " · ".join(
+        filter(None, (note, words("page.rank_suspect") if row.culprit else "", group))
+    )

@@ -1,49 +1,37 @@
-"""A diagnosis laid out: the answer first, then why, what to do, and what else was seen."""
+"""A diagnosis laid out: its head first, then why, what else to do, and what else was seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 from markupsafe import Markup
 
-from app.render import present
+from app.render import head, present
 from app.render.escape import md_text
-from app.web.components import cards, charts, log_view, markup
-from app.web.components.log_view import Window
-from app.web.components.markup import NOTHING, html, join, listed, show
+from app.web.components import answer_head, cards, charts, log_view, markup
+from app.web.components.answer_head import BANDS, NEAR, ShownDiagnosis
+from app.web.components.markup import html, join, listed, show
 from app.web.context import href
 from kb.knowledge.labels import Words
-from kb.types.answer import Diagnosis, RankedCause
-from kb.types.incident import LogReading
+from kb.types.answer import Evidence, RankedCause
 
-BANDS = {"certain": "good", "likely": "likely", "possible": "possible"}  # band: tone
-NEAR = 3  # lines of the log on each side of an evidence
 TABLE_ROWS = 200  # ranks in the table; all of them stand in the JSON
 OPEN_FIXES = 2  # of the first cause; the others are a click away
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownDiagnosis:
-    """What the sections are laid out from: the diagnosis and the log around it."""
-
-    diagnosis: Diagnosis
-    words: Words
-    reading: LogReading
-    windows: tuple[Window, ...]
-
-
-def show_answer(shown: ShownDiagnosis, below_verdict: Callable[[], None]) -> None:
-    """The whole answer; `below_verdict` lays out what stands between the verdict and the causes."""
+def show_answer(shown: ShownDiagnosis, below_head: Callable[[], None]) -> None:
+    """The whole answer; `below_head` lays out what stands between its head and the rest."""
     diagnosis, words = shown.diagnosis, shown.words
-    show(head(shown))
-    below_verdict()
     no_timeout = diagnosis.status == "no_timeout"
+    answer_head.show_head(shown)
     if no_timeout:  # whoever pastes settings alone came for these
         _warnings(shown)
     if diagnosis.status != "diagnosed":
-        _collect_first(shown)
+        _question(shown)
+    below_head()
+    if diagnosis.status != "diagnosed":
+        _next_steps(shown)
     wide, narrow = st.columns([2, 1], gap="medium")
     with wide:
         _causes(shown)
@@ -64,72 +52,33 @@ def show_answer(shown: ShownDiagnosis, below_verdict: Callable[[], None]) -> Non
     show(markup.faint(footer))
 
 
-def head(shown: ShownDiagnosis) -> Markup:
-    """Verdict, culprits, first error, summary: what there is time for at night."""
-    diagnosis, words = shown.diagnosis, shown.words
-    first = diagnosis.incident.first_error
-    error = NOTHING
-    if first is not None:
-        error = html(
-            '<div class="tk-error"><div class="tk-faint">{label} · {where}</div>{quote}</div>',
-            label=words("row.first_error"),
-            where=present.first_error_place(first, words),
-            quote=markup.quote(first.text),
-        )
-    return html(
-        '{notices}<section class="tk-verdict tk-{tone}" aria-live="polite">'
-        '<h1 class="tk-h1">{verdict}</h1>'
-        '<p class="tk-summary">{summary}</p>{culprits}{error}</section>',
-        notices=join(_linked(text, url) for text, url in present.notices(diagnosis, words)),
-        tone=tone(diagnosis),
-        verdict=present.verdict(diagnosis, words),
-        culprits=join(
-            html('<div class="tk-culprit">{text}</div>', text=text)
-            for text in present.culprits(diagnosis.incident, words)
-        ),
-        error=error,
-        summary=diagnosis.summary,
-    )
+# --- without a verdict; what to do next --------------------------------------------------------
 
 
-def _linked(text: str, url: str) -> Markup:
-    """A line of the team's, with the page it names."""
-    return html(
-        '<p class="tk-note tk-possible">{text} {link}</p>',
-        text=text,
-        link=markup.link(url, url) if url else NOTHING,
-    )
-
-
-def tone(diagnosis: Diagnosis) -> str:
-    """The colour of the verdict: by how sure the first cause is."""
-    if diagnosis.status == "diagnosed" and diagnosis.causes:
-        return BANDS.get(diagnosis.causes[0].band, "quiet")
-    return "possible" if diagnosis.status == "unknown" else "quiet"
-
-
-def _collect_first(shown: ShownDiagnosis) -> None:
-    """Without a verdict the next step is the answer: what to do and to bring."""
-    words = shown.words
-    unknown = shown.diagnosis.status == "unknown"
-    text = words("page.unknown_help") if unknown else words("page.no_timeout_help")
-    show(markup.paragraph(text))
-    if not unknown:
+def _question(shown: ShownDiagnosis) -> None:
+    """Without a verdict the answer is a question: what the check shows, or whether a job hung."""
+    words, check = shown.words, shown.diagnosis.best_check
+    if shown.diagnosis.status == "no_timeout":
+        show(markup.paragraph(words("page.no_timeout_help")))
         useful = ("page.useful_log", "page.useful_debug", "page.useful_stacks")
         show(listed([words(name) for name in useful]))
-    _next_steps(shown)
+    elif check is not None:
+        show(markup.paragraph(words("page.which")))
+        show(listed([cards.inline(outcome) for outcome in check.outcomes]))
+    else:
+        show(markup.paragraph(words("page.unknown_help")))
 
 
 def _next_steps(shown: ShownDiagnosis) -> None:
-    """The check that decides, then what to collect."""
-    diagnosis, words = shown.diagnosis, shown.words
-    if diagnosis.best_check is not None:
+    """The check that decides, then what to collect, without what is to be done first."""
+    check, steps = head.check_after_first(shown.diagnosis), head.steps_after_first(shown.diagnosis)
+    if check is not None:
         with st.container(border=True):
-            show(markup.heading(words("heading.best_check"), level=3))
-            cards.show_check(diagnosis.best_check)
-    if diagnosis.next:
-        show(markup.heading(words("heading.next")))
-        for step in diagnosis.next:
+            show(markup.heading(shown.words("heading.best_check"), level=3))
+            cards.show_check(check)
+    if steps:
+        show(markup.heading(shown.words("heading.next")))
+        for step in steps:
             cards.show_check(step)
 
 
@@ -144,21 +93,29 @@ def _causes(shown: ShownDiagnosis) -> None:
     for number, cause in enumerate(diagnosis.causes, start=1):
         band = words.term("band", cause.band)
         label = md_text(f"{number}. {present.cause_share(cause)} · {cause.title} · {band}")
-        with st.container(border=True) if number == 1 else st.expander(label):
+        frame = st.container(border=True) if number == 1 else st.expander(label)
+        with frame, st.container(key=f"tk_cause_{number}"):  # where the keys j and k go
             _cause(shown, cause, number)
     unknown = present.unknown_share(diagnosis, words)
     show(markup.faint(unknown))
 
 
 def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
-    words = shown.words
+    """A cause with its evidence, fixes and checks, without what the head says of the first one."""
+    words, diagnosis = shown.words, shown.diagnosis
     show(cause_head(cause, number, words))
-    show(markup.section(words("heading.evidence"), evidence_html(shown, cause), level=3))
-    cards.show_fixes(cause.fixes, words, level=3, opened=OPEN_FIXES if number == 1 else 0)
-    show(join(_linked(title, url) for title, url in present.runbooks(cause, words)))
-    if cause.checks:
+    evidence = [item for item in cause.evidence if number > 1 or not _in_head(item, shown)]
+    label = "heading.evidence" if len(evidence) == len(cause.evidence) else "page.more_evidence"
+    show(markup.section(words(label), evidence_html(shown, evidence), level=3))
+    first = diagnosis.first_fix if number == 1 else None
+    cards.show_fixes(
+        cause.fixes, words, level=3, opened=OPEN_FIXES if number == 1 else 0, first=first
+    )
+    show(join(cards.team_line(title, url) for title, url in present.runbooks(cause, words)))
+    checks = [check for check in cause.checks if check != diagnosis.best_check]
+    if checks:
         with st.expander(words("heading.checks")):
-            for check in cause.checks:
+            for check in checks:
                 cards.show_check(check)
     show(
         html(
@@ -169,16 +126,32 @@ def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
     )
 
 
+def _in_head(item: Evidence, shown: ShownDiagnosis) -> bool:
+    """Whether the head says all of this evidence: its reason and its line."""
+    said = item == head.strongest(shown.diagnosis.causes[0])
+    return said and item.quote in _line_in_head(shown)
+
+
+def _line_in_head(shown: ShownDiagnosis) -> str:
+    """The line of the input that the head quotes, or an empty string."""
+    return head.culprit_line(shown.diagnosis, shown.words)[1]
+
+
 def cause_head(cause: RankedCause, number: int, words: Words) -> Markup:
-    """Number, title, probability as a bar and in words, and the way to the cause's own page."""
+    """The way to the cause's own page; of the first one, which is not folded, title and share."""
+    link = html(
+        '<a class="tk-id" href="{url}" target="_blank">{id}</a>',
+        url=href("causes", id=cause.id),
+        id=cause.id,
+    )
+    if number > 1:
+        return link
     return html(
-        '<div class="tk-cause"><span class="tk-title">{number}. {title}</span> '
-        '<a class="tk-id" href="{url}" target="_blank">{id}</a></div>'
+        '<div class="tk-cause"><span class="tk-title">{number}. {title}</span> {link}</div>'
         '<div class="tk-share tk-{tone}">{bar}<b>{percent}</b> <span>{band}</span></div>',
         number=number,
         title=cause.title,
-        url=href("causes", id=cause.id),
-        id=cause.id,
+        link=link,
         tone=BANDS.get(cause.band, "quiet"),
         bar=markup.bar(cause.probability, present.cause_share(cause)),
         percent=present.cause_share(cause),
@@ -186,15 +159,15 @@ def cause_head(cause: RankedCause, number: int, words: Words) -> Markup:
     )
 
 
-def evidence_html(shown: ShownDiagnosis, cause: RankedCause) -> Markup:
+def evidence_html(shown: ShownDiagnosis, evidence: Sequence[Evidence]) -> Markup:
     """Each evidence with its quote; where the log is at hand a click shows the lines around.
 
     What is quoted already is not quoted again: several reasons often rest on one line.
     """
     words = shown.words
     rows = []
-    quotes: set[str] = set()
-    for item in cause.evidence:
+    quotes = {_line_in_head(shown)}
+    for item in evidence:
         against = item.weight < 0
         quote = present.new_quote(item, quotes)
         notes = (words("word.against") if against else "", cards.source_link(item.source, words))
@@ -211,13 +184,7 @@ def evidence_html(shown: ShownDiagnosis, cause: RankedCause) -> Markup:
                 where=present.evidence_place(item, words),
                 notes=join(html(" · {note}", note=note) for note in notes if note),
                 quote=markup.quote(quote),
-                around=NOTHING
-                if window is None
-                else html(
-                    '<details class="tk-around"><summary>{label}</summary>{log}</details>',
-                    label=words("page.around"),
-                    log=log_view.window_html(window),
-                ),
+                around=answer_head.around_html(window, words),
             )
         )
     return join(rows)
@@ -271,16 +238,20 @@ def _cases(shown: ShownDiagnosis) -> None:
                 for note in present.case_notes(case, words)
             ),
         )
-        for case in diagnosis.cases
+        for case in head.cases_not_met(diagnosis)
     )
     show(markup.section(words("heading.cases"), rows))
 
 
 def _facts(shown: ShownDiagnosis) -> None:
-    facts = present.facts(shown.diagnosis.incident, shown.words)
+    incident, words = shown.diagnosis.incident, shown.words
+    facts = present.facts(incident, words)
+    if _line_in_head(shown):  # else the head names them
+        culprits = present.culprits(incident, words)
+        facts = [*((words("row.culprit"), text) for text in culprits), *facts]
     if facts:
         with st.container(border=True):
-            show(markup.heading(shown.words("page.happened"), level=3))
+            show(markup.heading(words("page.happened"), level=3))
             show(markup.pairs(facts))
 
 
@@ -299,7 +270,7 @@ def _timeline(shown: ShownDiagnosis) -> None:
     """What happened when, drawn and in words."""
     words, incident = shown.words, shown.diagnosis.incident
     points = charts.timeline_points(shown.reading.events)
-    if len(points) > 1:
+    if charts.is_telling(points):
         show(markup.heading(words("heading.timeline")))
         charts.show_chart(charts.timeline_chart(points, words))
     table = present.rank_table(incident.ranks, words)

@@ -9,8 +9,9 @@ from functools import partial
 import streamlit as st
 
 from app.render.escape import plain
+from app.web.components import markup
 from app.web.context import LANG, LANGUAGE, service
-from kb.knowledge.facets import FACETS, filters_of
+from kb.knowledge.facets import FACETS, filters_of, fold
 from kb.knowledge.labels import Words
 from kb.types.entries import NO_FILTERS, Filters
 from kb.types.knowledge import Cause
@@ -129,7 +130,7 @@ def current_query(page: str) -> ListQuery:
     state, seen = st.session_state, key(page, "address")
     address = _address()
     if state.get(seen) != address or key(page, "q") not in state:
-        query = parse_address(address)
+        query, state[key(page, "unknown")] = without_unknown(parse_address(address))
         _put(page, query)
         return query
     before = parse_address(address)
@@ -142,7 +143,39 @@ def current_query(page: str) -> ListQuery:
     if (query.text, query.filters) != (before.text, before.filters):
         query = replace(query, shown=PAGE, page=1)
         state[key(page, "shown")], state[key(page, "page")] = PAGE, 1
+        state[key(page, "unknown")] = ()
     return query
+
+
+def without_unknown(query: ListQuery) -> tuple[ListQuery, tuple[tuple[str, str], ...]]:
+    """The question without values that no entry could have, and these: facet and value."""
+    if query.filters == NO_FILTERS:
+        return query, ()
+    here = service()
+    counts, labels, filters = here.store.facets(), here.knowledge.labels, query.filters
+    unknown: list[tuple[str, str]] = []
+    for name, facet in FACETS.items():
+        values = {fold(value) for value in counts.get(name, {})}
+        if name == "cause":
+            values |= set(here.knowledge.cause_by_id)
+        wrong = [
+            value
+            for value in facet.requested(filters)
+            if fold(facet.spelling(value)) not in values
+            and f"{facet.vocabulary}.{fold(value)}" not in labels
+        ]
+        known = [value for value in facet.requested(filters) if value not in wrong]
+        filters = with_values(filters, name, known)
+        unknown += [(name, value) for value in wrong]
+    return replace(query, filters=filters), tuple(unknown)
+
+
+def show_unknown(page: str, words: Words) -> None:
+    """Name the values of the address that filter nothing, since there is no such value."""
+    for name, value in st.session_state.get(key(page, "unknown"), ()):
+        label = words(FACETS[name].label)
+        text = words("page.no_value_of", label=label, value=plain(value))
+        markup.show(markup.note(text, "possible", role="alert"))
 
 
 def _address() -> dict[str, list[str]]:

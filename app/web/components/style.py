@@ -40,6 +40,7 @@ DARK = {
 }
 # name: (text light, ground light, text dark, ground dark)
 TONES = {
+    "sure": ("#093b78", "#cfe2f8", "#b9dafc", "#17385f"),
     "good": ("#12633a", "#e3f4ea", "#86d9a9", "#14301f"),
     "likely": ("#0a4f9e", "#e4effb", "#8fc3fa", "#14283f"),
     "possible": ("#7a4a00", "#fdf1da", "#f0c36f", "#33270f"),
@@ -49,11 +50,37 @@ TONES = {
 }
 
 # On a phone the menu is a drawer, which stays open over the page that was chosen in it.
-SCRIPT = """export default ({data}) => {
-  document.documentElement.lang = data.language;
+# A tab keeps the name it was given first, so that after a reload its answer is found again.
+# j and k go to the next and the previous cause; what is pasted outside of a field goes to the box.
+SCRIPT = """export default ({data, setStateValue}) => {
+  const root = document.documentElement;
+  root.lang = data.language;
+  const kept = sessionStorage.getItem("timeout-kb-tab");
+  if (!kept) sessionStorage.setItem("timeout-kb-tab", data.tab);
+  else if (kept !== data.tab && root.dataset.tab !== kept) {
+    root.dataset.tab = kept;
+    setStateValue("tab", kept);
+  }
   document.onclick = event => {
     const close = document.querySelector("[data-testid=stSidebarCollapseButton] button");
     if (close && event.target.closest("[data-testid=stSidebarNavLink]")) close.click();
+  };
+  document.onkeydown = event => {
+    const field = event.target.closest("input, textarea, select, [contenteditable=true]");
+    if (field || event.altKey) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key === "v") document.querySelector(".st-key-paste textarea")?.focus();
+      return;
+    }
+    const step = {j: 1, k: -1}[event.key];
+    const stops = [...document.querySelectorAll("[class*=st-key-tk_cause_]")].map(
+      cause => cause.querySelector(".tk-cause a")
+        || cause.closest("details").querySelector("summary"));
+    if (!step || !stops.length) return;
+    const at = stops.indexOf(document.activeElement);
+    const next = stops[at < 0 ? 0 : Math.min(stops.length - 1, Math.max(0, at + step))];
+    next.focus();
+    next.scrollIntoView({block: "center"});
   };
 };"""
 
@@ -101,8 +128,14 @@ def icon() -> str:
     return str(Path(__file__).parent / "icon.svg")
 
 
-def settle_document(language: Language) -> None:
-    """Have the browser name the document's language, and close a phone's menu once it was used."""
+def settle_document(language: Language, tab: str) -> str:
+    """Have the browser name the document's language and listen to keys, and keep the tab's name.
+
+    Returns:
+        the name the tab has: `tab`, or after a reload the one it was given before.
+    """
     # Nothing to style, so that the script need not wait for a root of its own.
     component = st.components.v2.component("document", js=SCRIPT, isolate_styles=False)
-    component(data={"language": language}, key="tk_document")
+    data = {"language": language, "tab": tab}
+    result = component(data=data, key="tk_document", on_tab_change=lambda: None)
+    return str(result.tab or tab)

@@ -46,6 +46,7 @@ def _list(words: Words) -> None:
     actions.show_notice(DELETE, words)
     query = filters.current_query(NAME)
     st.session_state[filters.key(NAME, "q")] = ""
+    filters.show_unknown(NAME, words)
     counts = service().store.facets(query.filters)
     total = sum(counts.get("kind", {}).values())
     at = min(query.page, pages(total))

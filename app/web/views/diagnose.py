@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from app.render.escape import printable
+from app.web import recent_answers
 from app.web.components import actions, answer_actions, markup, second_reading, style
 from app.web.components.actions import Notice
+from app.web.components.answer_head import ShownDiagnosis
 from app.web.components.answer_state import MIB, AnswerState, api_command, diagnose_input
-from app.web.components.diagnosis import ShownDiagnosis, show_answer
+from app.web.components.diagnosis import show_answer
 from app.web.components.markup import html, show
 from app.web.context import interface_words, language, parameter, service, show_error
 from kb.errors import KBError
@@ -51,9 +53,11 @@ def page() -> None:
 
 
 def _current(words: Words) -> AnswerState | None:
-    """The answer of this session, or the one the link in the address leads to."""
+    """The answer of this session or its tab, or the one the link in the address leads to."""
     state: AnswerState | None = st.session_state.get(STATE)
     linked = parameter("d")
+    if state is None and not linked and (state := recent_answers.recall()) is not None:
+        st.session_state[STATE], st.session_state[PASTE] = state, state.pasted
     known = state.saved.id if state is not None and state.saved is not None else ""
     if not linked or linked == known:
         return state
@@ -73,7 +77,11 @@ def _current(words: Words) -> AnswerState | None:
 
 def _form(words: Words) -> None:
     limit = service().settings.max_body // MIB
-    style.set_texts(upload=words("page.upload"), limit=words("page.upload_limit", size=limit))
+    style.set_texts(
+        upload=words("page.upload"),
+        limit=words("page.upload_limit", size=limit),
+        refused=words("page.file_refused", size=limit),
+    )
     with st.form("diagnose", border=False):
         st.text_area(
             words("page.paste"), key=PASTE, height=240, placeholder=words("page.paste_hint")
@@ -135,6 +143,7 @@ def _diagnose(text: str, files: Sequence[UploadedFile], torch: str, *, words: Wo
         actions.post(RUN, error)
         return
     st.session_state[STATE] = state
+    recent_answers.remember(state)
     if "d" in st.query_params:
         del st.query_params["d"]
 
@@ -150,7 +159,7 @@ def _answer(state: AnswerState, words: Words) -> None:
     if state.names:
         show(markup.faint(words.listing(list(state.names))))
 
-    def below_verdict() -> None:
+    def below_head() -> None:
         second_reading.show_second_reading(state, words)
         answer_actions.show_actions(state, diagnosis, words)
 
@@ -161,7 +170,7 @@ def _answer(state: AnswerState, words: Words) -> None:
             reading=state.reading,
             windows=state.windows,
         ),
-        below_verdict,
+        below_head,
     )
     answer_actions.show_feedback_form(state, diagnosis, words)
     answer_actions.show_incident_form(state, words)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 from markupsafe import Markup
 
+from app.render.escape import plain
 from app.render.listing import hit_snippet
 from app.render.present import likenesses
 from app.web.components import cards, filters, markup
@@ -15,9 +16,11 @@ from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
 from app.web.components.markup import html
 from app.web.context import interface_words, service
 from kb.knowledge.labels import Words
-from kb.types.entries import Entry, Hit, SearchResult
+from kb.text.language import detect_language
+from kb.types.entries import NO_FILTERS, Entry, Hit, SearchResult
 
 NAME = "search"
+MAX_SNIPPET = 240  # characters
 STRONG = 0.6  # likeness that deserves a second look, by its colour
 
 
@@ -42,8 +45,10 @@ def page() -> None:
         placeholder=words("page.search_example"),
         max_chars=MAX_QUERY,
     )
+    filters.show_unknown(NAME, words)
     listed = find_entries(query)
     filters.show_filters(NAME, query, listed.counts, words)
+    _hidden(query, listed, words)
     if listed.result is None:
         _listing(query, listed, words)
     else:
@@ -70,6 +75,20 @@ def find_entries(query: ListQuery) -> ListedEntries:
         total=sum(counts.get("kind", {}).values()),
         counts=counts,
     )
+
+
+def _hidden(query: ListQuery, listed: ListedEntries, words: Words) -> None:
+    """How many entries the filters hide, and the nearest one where it is among them."""
+    if query.filters == NO_FILTERS:
+        return
+    here = service()
+    total = sum(here.store.facets().get("kind", {}).values())
+    text = words("page.hidden", hidden=total - listed.total, total=total)
+    hits = here.search(query.text, limit=1).hits if query.text else ()
+    if hits and hits[0].entry_id not in listed.entries:
+        title, score = hits[0].title.get(words.language), f"{hits[0].score:.2f}"
+        text = f"{text} {words('page.hidden_hit', title=title, score=score)}"
+    markup.show(markup.faint(text))
 
 
 def _more(query: ListQuery) -> None:
@@ -119,5 +138,14 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
         tone="likely" if hit.score >= STRONG else "quiet",
         score=words("page.score", score=f"{hit.score:.2f}"),
         why=words("word.why", what=words.listing(why)) if why else "",
-        snippet=cards.inline(hit_snippet(hit)),
+        snippet=cards.inline(snippet_text(hit, entry, words)),
     )
+
+
+def snippet_text(hit: Hit, entry: Entry | None, words: Words) -> str:
+    """The piece that matched, or where it is in the other language how the entry begins in ours."""
+    snippet = hit_snippet(hit)
+    if entry is None or not snippet or detect_language(snippet) == words.language:
+        return snippet
+    ours = [part.text for part in entry.sections if part.language == words.language and part.text]
+    return f"{plain(ours[0])[:MAX_SNIPPET]}…" if ours else snippet

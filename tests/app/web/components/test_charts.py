@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from app.web.components import charts
 from app.web.components.charts import (
+    LEAST_BAR,
     MAX_ROWS,
     RankGroup,
+    is_telling,
     progress_html,
     rank_groups,
     timeline_chart,
@@ -119,6 +122,43 @@ def test_nothing_known_is_no_picture() -> None:
     assert rank_groups([RankState(rank=0, last_seq=5, state="crashed")]) == ()
     assert rank_groups([state(0, 5), RankState(rank=1, state="silent")]) == ()
     assert rank_groups([RankState(rank=rank, state="silent") for rank in range(4)]) == ()
+
+
+def test_ranks_that_got_equally_far_are_no_picture() -> None:
+    """A picture is of a difference: none where all got equally far, unless one of them failed."""
+    equal = [state(rank, 9, 8) for rank in range(4)]
+    assert rank_groups(equal) == ()
+    assert len(rank_groups([*equal, RankState(rank=4, state="crashed")])) == 5
+
+
+def test_process_groups_stand_apart(labels: Labels) -> None:
+    """Numbers of two groups are not compared: rows by group, named, each with its own scale."""
+    states = [
+        RankState(rank=rank, last_enqueued=count, process_group=group)
+        for rank, count, group in ((0, 900, "0"), (1, 890, "0"), (2, 7, "5"), (3, 5, "5"))
+    ]
+    rows = rank_groups(states)
+    assert [(row.process_group, row.name) for row in rows] == [
+        ("0", "1"),
+        ("0", "0"),
+        ("5", "3"),
+        ("5", "2"),
+    ]
+    shown = str(progress_html(rows, Words(labels, "en")))
+    assert shown.count("width:100.0%") == shown.count(f"width:{100 * LEAST_BAR}%") == 2
+    assert shown.count(Words(labels, "en")("word.process_group", group="5")) == 2
+    one = [replace(state, process_group="0") for state in states]
+    assert {row.process_group for row in rank_groups(one)} == {""}
+
+
+def test_a_timeline_needs_two_ranks_and_two_moments() -> None:
+    """One rank's events, or one moment of all, are said better in words."""
+    two = [event(1, rank=0, at=1.0), event(2, rank=1, at=3.0)]
+    assert is_telling(timeline_points(two))
+    assert not is_telling(timeline_points([event(1, at=1.0), event(2, at=3.0)]))
+    assert not is_telling(timeline_points([replace(one, time_s=None) for one in two]))
+    kinds = [event(1, kind="root", rank=0, at=None), event(2, rank=1, at=None)]
+    assert is_telling(timeline_points(kinds))
 
 
 def test_ranks_without_numbers_have_a_row() -> None:
@@ -279,7 +319,12 @@ def test_progress_is_told_in_numbers_and_words(
     [
         ([state(0, 9, 8), state(1, 7, 6)], ["last completed", "last enqueued"], "1", [8.0, 100.0]),
         ([state(0, 9), state(1, 9), state(2, 7)], ["last enqueued"], "2", [8.0, 100.0, 100.0]),
-        ([state(0, 9), state(1, 9)], ["last enqueued"], "0", [100.0, 100.0]),
+        (
+            [state(0, 9), state(1, 9), RankState(rank=2, state="crashed")],
+            ["last enqueued"],
+            "2",
+            [100.0, 100.0],
+        ),
         (
             [RankState(rank=rank, last_step=10 - rank) for rank in range(3)],
             ["last step"],

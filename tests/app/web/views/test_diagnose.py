@@ -17,17 +17,20 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.inputs.contributions import read_feedback
-from app.render import present
+from app.render import head, present
 from app.render.errors import error_sentence
 from app.render.escape import plain_block
+from app.render.markdown import render_markdown
+from app.render.short import render_short
 from app.web import context
-from app.web.components import answer_state
+from app.web.components import answer_head, answer_state
 from app.web.components.log_view import Window
 from app.web.views.diagnose import EXAMPLES, STATE
 from kb.errors import InputError
 from kb.knowledge.labels import Words
 from kb.saved import save_diagnosis
 from kb.settings import Settings
+from kb.types.answer import MetBefore
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
@@ -115,22 +118,26 @@ def words_of(page: AppTest, language: Language) -> Words:
 
 
 def test_the_page_says_what_the_service_says(service: Service) -> None:
-    """Verdict, first cause, evidence, fixes and cases are those of `diagnose_text`, in order."""
+    """Headline, first fix, certainty, evidence, fixes and cases are the service's, in order."""
     page = diagnose(LOG)
     answer = service.diagnose_text(LOG, language="en")
     words = words_of(page, "en")
     text = text_of(page)
-    assert f">{present.verdict(answer, words)}</h1>" in html_of(page)
+    assert f">{answer.headline}</h1>" in html_of(page)
     lead = answer.causes[0]
+    assert answer.first_fix is not None
+    assert answer.incident.first_error is not None
     parts_in_order = [
-        answer.summary,
-        present.culprits(answer.incident, words)[0],
-        "line 2",
+        f"{words('head.fix')} {answer.first_fix.title}",
+        f"{present.cause_share(lead)}, {words.term('band', lead.band)}",
+        f"{lead.title} — line 2: {lead.evidence[0].reason}",
+        "rank 3, line 2",
+        answer.incident.first_error.text,
         f"1. {lead.title}",
-        present.cause_share(lead),
-        lead.evidence[0].reason,
+        lead.evidence[1].reason,
         lead.fixes[0].steps[0],
-        answer.cases[0].title,
+        present.culprits(answer.incident, words)[0].removeprefix("rank 3: "),
+        *(case.title for case in head.cases_not_met(answer)[:1]),
     ]
     places = []
     start = 0
@@ -139,13 +146,90 @@ def test_the_page_says_what_the_service_says(service: Service) -> None:
         places.append(start)
     assert places == sorted(places)
     commands = [box.value for box in page.code]
+    assert (
+        commands[1] == answer.first_fix.command.strip()
+    )  # the form above is folded, with the API's line
     for fix in lead.fixes:
         assert set(map(plain_block, fix.commands)) <= set(commands)
     labels = [box.label for box in page.expander]
-    for fix in lead.fixes:  # a folded fix says how sure it is beside its title
+    for fix in lead.fixes[1:]:  # a folded fix says how sure it is beside its title
         standing = words.term("claim", fix.status)
         assert any(fix.title in label and standing in label for label in labels), fix.title
     assert [case.title for case in answer.cases if case.title not in text] == []
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_no_sentence_is_said_twice(service: Service, name: str, lang: Language) -> None:
+    """What the head says is not said again: first fix and caution nowhere, reason not of its cause.
+
+    The title of the cause is its name and stands above its section again; other causes and the
+    timeline, which are folded, have reasons and moments of their own.
+    """
+    text = (service.settings.data / "examples" / name).read_text(encoding="utf-8")
+    page = diagnose(text, lang=lang)
+    answer = page.session_state[STATE].answers[lang]
+    step, lead = answer.first_fix, answer.causes[0]
+    shown = text_of(page) + "\n".join(box.label for box in page.expander)
+    assert shown.count(step.title) == 1
+    assert not step.caution or shown.count(step.caution) == 1
+    first_cause = shown.partition(present.restart_advice(lead, words_of(page, lang)))[0]
+    assert first_cause.splitlines().count(answer.headline) == 1
+    strongest = head.strongest(lead)
+    if strongest.quote in head.culprit_line(answer, words_of(page, lang))[1]:
+        assert first_cause.count(strongest.reason) == 1
+    assert answer.summary not in shown
+    boxes = [box.value for box in page.code]
+    assert boxes.count(plain_block(step.command).strip()) == (1 if step.command else 0)
+    quotes = re.findall(r'<code class="tk-quote">(.*?)</code>', html_of(page))
+    assert quotes.count(quotes[0]) == 1
+
+
+def test_the_head_is_never_green() -> None:
+    """A job that died is no success: however sure the cause, no tone of success is in the head."""
+    answer = diagnose(LOG).session_state[STATE].answers["en"]
+    assert answer.causes[0].band == "certain"
+    tones = {
+        answer_head.tone(replace(answer, causes=(replace(answer.causes[0], band=band),)))
+        for band in ("certain", "likely", "possible", "unlikely")
+    }
+    assert tones == {"sure", "likely", "possible", "quiet"}
+    assert answer_head.tone(replace(answer, status="unknown")) == "quiet"
+
+
+def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
+    """When it was met, what helped, how it is alike and differs; other people's words as text."""
+    words = Words(service.knowledge.labels, "en")
+    met = MetBefore(
+        entry="incident-1",
+        kind="incident",
+        when="2026-05-03",
+        title="rank 3's disk was full <b>",
+        cause="checkpoint-io",
+        fix="emptied `/scratch`",
+        command="df -h",
+        url="javascript:alert(1)",
+        why=("same first error",),
+        differs=("another stage",),
+    )
+    answer = replace(service.diagnose_text(LOG, language="en"), met_before=met)
+    shown = str(answer_head.met_before_html(answer, words))
+    assert "Met on 2026-05-03:" in shown
+    assert (
+        "rank 3&#39;s disk was full &lt;b&gt;</a>; fixed by: emptied <code>/scratch</code>" in shown
+    )
+    assert "<code>df -h</code>" in shown
+    assert "id=incident-1" in shown
+    assert "javascript" not in shown
+    assert "same first error" in shown
+    assert "another stage" in shown
+    assert answer_head.met_before_html(replace(answer, met_before=None), words) == ""
+    undated = replace(answer, met_before=replace(met, when=""))
+    assert "<b>Met before:</b>" in str(answer_head.met_before_html(undated, words))
+    first = replace(answer.first_fix, title=met.fix, command=met.command)
+    above = str(answer_head.met_before_html(replace(answer, first_fix=first), words))
+    assert "scratch" not in above  # it is what is to be done first
+    assert "df -h" not in above
 
 
 def test_evidence_stands_with_the_lines_around_it() -> None:
@@ -168,7 +252,7 @@ def test_the_other_language_is_a_press_away(service: Service) -> None:
     page = diagnose(LOG)
     page.button_group(key="language_switch").set_value("zh").run()
     answer = service.diagnose_text(LOG, language="zh")
-    assert present.verdict(answer, words_of(page, "zh")) in text_of(page)
+    assert answer.headline in text_of(page)
     assert page.text_area(key="paste").value == LOG
     assert one(page.query_params["lang"]) == "zh"
 
@@ -215,18 +299,22 @@ def test_a_secret_is_on_the_page_of_nobody() -> None:
     ("text", "status"), [(VAGUE, "unknown"), ("epoch 1 done, accuracy 0.9", "no_timeout")]
 )
 def test_no_verdict_is_an_answer(service: Service, text: str, status: str) -> None:
-    """It says so first, then what to collect, before any cause."""
+    """It asks one question, says what to collect before any cause, and shows cases alike."""
     page = diagnose(text, lang="zh")
     answer = service.diagnose_text(text, language="zh")
     assert answer.status == status
     words = words_of(page, "zh")
     shown = text_of(page)
-    assert present.verdict(answer, words) in shown
-    help_text = words("page.unknown_help" if status == "unknown" else "page.no_timeout_help")
-    assert help_text in shown
+    assert answer.headline in shown
+    question = words("page.which" if status == "unknown" else "page.no_timeout_help")
+    assert shown.count("？") == question.count("？") == 1
+    assert question in shown
     commands = [box.value for box in page.code]
     assert [step.command for step in answer.next if step.command not in commands] == []
+    assert [case.title for case in answer.cases if case.title not in shown] == []
     if answer.causes:
+        assert answer.best_check is not None
+        assert answer.best_check.outcomes[0] in shown
         assert shown.index(words("heading.next")) < shown.index(words("heading.causes"))
 
 
@@ -273,9 +361,9 @@ def test_a_kept_diagnosis_opens_by_its_link(service: Service) -> None:
     for lang in ("zh", "en"):
         opened = visit(lang=lang, d=identifier)
         kept = opened.session_state[STATE].saved
-        assert present.verdict(kept.answer(lang), words_of(opened, lang)) in text_of(opened)
+        assert kept.answer(lang).headline in text_of(opened)
         assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d UTC", text_of(opened))
-        assert "tk-no" not in html_of(opened)
+        assert 'class="tk-no"' not in html_of(opened)
 
 
 @pytest.mark.parametrize(
@@ -360,8 +448,69 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     assert len(read_feedback(service)) == before + 1  # the same once more is not counted again
 
 
-def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
+def test_who_is_signed_in_has_one_word_on_an_answer(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a proxy that names people the last word of one counts; two people have two."""
+    before = len(read_feedback(service))
+    for name, verdict in (("ada", "page.wrong"), ("ada", "page.right"), ("bob", "page.wrong")):
+        monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda name=name: name)
+        page = diagnose(LOG)
+        page.radio[0].set_value(words_of(page, "en")(verdict))
+        page.button(key="feedback_send").click().run()
+    said = [stored.feedback.verdict for stored in read_feedback(service)[before:]]
+    assert sorted(said) == ["right", "wrong"]
+
+
+@pytest.mark.parametrize(
+    ("header", "headers", "name"),
+    [
+        ("X-Forwarded-Email", {"X-Forwarded-Email": "ada@example.org\x1b[31m"}, "ada@example.org"),
+        ("X-Forwarded-Email", {}, ""),
+        ("", {"X-Forwarded-Email": "ada@example.org"}, ""),
+    ],
+    ids=["set", "absent", "not asked for"],
+)
+def test_a_name_comes_from_the_header_of_the_settings_alone(
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    header: str,
+    headers: dict[str, str],
+    name: str,
+) -> None:
+    """Without the setting nobody is believed; a name is plain text on one line."""
+    settings = replace(service.settings, login_header=header)
+    monkeypatch.setattr(service, "settings", settings)
+    visitor = SimpleNamespace(context=SimpleNamespace(headers=headers))
+    monkeypatch.setattr(context, "st", visitor)
+    assert context.signed_in().startswith(name)
+    assert "\x1b" not in context.signed_in()
+    assert bool(context.signed_in()) is bool(name)
+
+
+def test_slack_is_offered_where_a_channel_is_set(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The button posts the short form; without a channel there is no button."""
+    posted: list[str] = []
+    monkeypatch.setattr("app.slack.posting.post_text", lambda _settings, text: posted.append(text))
+    page = diagnose(LOG)
+    assert "slack" not in [button.key for button in page.button]
+    token = "xoxb-1"  # noqa: S105 - of the test alone
+    settings = replace(service.settings, slack_bot_token=token, slack_channel="C0123")
+    monkeypatch.setattr(service, "settings", settings)
+    page.run()
+    page.button(key="slack").click().run()
+    answer = page.session_state[STATE].answers["en"]
+    assert posted == [render_short(answer, words_of(page, "en"))]
+    assert words_of(page, "en")("page.posted") in text_of(page)
+
+
+def test_an_incident_is_written_down_and_resolved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Adding stores the redacted log; cause and fix make it a confirmed entry that search finds."""
+    monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda: "ada")
     page = diagnose("token hf_abcdefghijklmnopqrstuvwxyz012345\n" + LOG)
     words = words_of(page, "en")
     page.button(key="add").click().run()
@@ -377,15 +526,21 @@ def test_an_incident_is_written_down_and_resolved(service: Service) -> None:
     assert words("page.resolved") in text_of(page)
     resolved = service.entry(entry_id)
     assert (resolved.status, resolved.causes[0].id) == ("confirmed", "rank-crash")
+    assert resolved.resolved_by == "ada"
     found = service.search("micro batch of rank zebrafish")
     assert entry_id in {hit.entry_id for hit in found.hits}
 
 
 def test_downloads_are_the_answer(service: Service) -> None:
-    """Both files stand beside the answer."""
+    """Both files stand beside the answer, and the short form and Markdown can be copied."""
     page = diagnose(LOG)
     labels = [element.proto.label for element in page.get("download_button")]
     assert labels == ["Download Markdown", "Download JSON"]
+    answer, words = service.diagnose_text(LOG, language="en"), words_of(page, "en")
+    texts = [box.value for box in page.code]
+    assert plain_block(render_short(answer, words)).strip() in texts
+    shown = page.session_state[STATE].answers["en"]
+    assert plain_block(render_markdown(shown, words)).strip() in texts
 
 
 def test_a_version_that_is_none_is_told() -> None:

@@ -12,11 +12,13 @@ from app.render.listing import hit_snippet
 from app.web import context
 from app.web.components import filters
 from app.web.components.filters import PAGE
-from app.web.views import search
+from app.web.views import cases, search
 from kb.knowledge.labels import Words
 from kb.service import Service
+from kb.text.language import detect_language
 from kb.types.entries import Filters, Hit
 from kb.types.knowledge import Bilingual
+from kb.types.vocabulary import Language
 from tests.app.samples import make_entry
 from tests.app.web.conftest import OpenPage, address_of, html_of
 
@@ -99,11 +101,40 @@ def test_nothing_similar_enough_is_said(real: Service, open_page: OpenPage) -> N
     assert "Nothing similar enough. The closest:" in shown
 
 
-def test_filters_nothing_passes(open_page: OpenPage) -> None:
-    """No result is an answer, not an empty page."""
-    shown = html_of(open_page("search", q=QUERY, project=["nobody/nothing"]))
+def test_filters_nothing_passes(real: Service, open_page: OpenPage) -> None:
+    """No result is an answer, not an empty page; it says what the filters hide."""
+    shown = html_of(open_page("search", q=QUERY, cause=["shm-limits"], backend=["hccl"]))
     assert "No entry passes these filters" in shown
     assert ids_of(shown) == []
+    total = sum(real.store.facets()["kind"].values())
+    best = real.search(QUERY, limit=1).hits[0]
+    assert f"The filters hide {total} of {total} entries." in shown
+    assert f"the nearest is “{escape(best.title.en)}” ({best.score:.2f})" in shown
+
+
+def test_a_value_nobody_has_is_refused(real: Service, open_page: OpenPage) -> None:
+    """It is named as a text, filters nothing and leaves the address; known ones stay."""
+    nasty = "<script>x</script>"
+    page = open_page("search", q=QUERY, project=[nasty], stage=["save"], kind=["incident"])
+    shown = html_of(page)
+    assert "Project has no value “&lt;script&gt;x&lt;/script&gt;”" in shown
+    assert shown.count("has no value") == 1  # there could be incidents, though there are none
+    assert address_of(page) == {"q": [QUERY], "stage": ["save"], "kind": ["incident"]}
+    listed = html_of(open_page("cases", backend=["no-such-backend"]))
+    assert "Backend has no value “no-such-backend”" in listed
+    assert len(ids_of(listed)) == cases.ENTRIES
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_pieces_are_in_the_language_of_the_reader(
+    real: Service, open_page: OpenPage, language: Language
+) -> None:
+    """Whatever the language of the question and of what it matched."""
+    for question in (QUERY, "hangs while saving a checkpoint"):
+        shown = html_of(open_page("search", lang=language, q=question))
+        pieces = re.findall(r'<p class="tk-faint">(.*?)</p></article>', shown)
+        assert len(pieces) == PAGE
+        assert {detect_language(piece) for piece in pieces if piece} == {language}
 
 
 def test_clearing_the_filters(open_page: OpenPage) -> None:
@@ -119,7 +150,8 @@ def test_what_somebody_typed_stays_text(nasty: str, open_page: OpenPage) -> None
     """Neither question nor filter becomes HTML or fails."""
     shown = html_of(open_page("search", q=nasty, project=[nasty]))
     assert "<script>" not in shown
-    assert "evil" not in shown
+    assert not re.search(r'href="[^"]*evil', shown)
+    assert "<b>b</b>" not in shown
 
 
 def test_titles_of_imported_entries_stay_text(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from app.web.components.answer_state import AnswerState
 from app.web.views.diagnose import STATE
 from kb.diagnose.verdict import Verdict
 from kb.diagnose.wording import percent
+from kb.knowledge.labels import Words
 from kb.saved import load_diagnosis
 from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
@@ -88,10 +91,18 @@ def read(page: AppTest) -> Verdict:
     return verdict
 
 
-def title_of(page: AppTest) -> str:
-    """The verdict the page shows first."""
-    (line,) = [body for body in html_of(page).splitlines() if "tk-verdict" in body]
-    return line
+def certainty_of(page: AppTest) -> str:
+    """The line of the head that says how sure which cause is."""
+    (line,) = [body for body in html_of(page).splitlines() if "tk-certainty" in body]
+    return html.unescape(re.sub(r"<[^>]+>", "", line))
+
+
+def certainty(answer: Diagnosis, words: Words) -> str:
+    """What that line begins with where an answer is decided."""
+    lead = answer.causes[0]
+    band = words.term("band", lead.band)
+    share = words("page.certainty", percent=present.cause_share(lead), band=band)
+    return f"{share} {lead.title}"
 
 
 def first_answer(language: Language = "en") -> Diagnosis:
@@ -107,7 +118,7 @@ def test_the_answer_is_there_while_the_model_reads(
     Another run in another language asks nothing again.
     """
     page = diagnose(f"password=hunter2hunter2 {LOG}")
-    assert present.verdict(first_answer(), words_of(page, "en")) in title_of(page)
+    assert certainty(first_answer(), words_of(page, "en")) in certainty_of(page)
     for language in ("en", "zh"):
         page.button_group(key="language_switch").set_value(language).run()
         words = words_of(page, language)
@@ -141,7 +152,7 @@ def test_the_opinion_comes_and_the_answer_stays(model: ChatServer, language: Lan
         context.service().render(verdict, language=language),
     )
     assert first.causes[0].id != better.causes[0].id == SECOND
-    assert present.verdict(first, words) in title_of(page)
+    assert certainty(first, words) in certainty_of(page)
     assert words("second.asks", ask="Which switch?") in text
     assert words("second.tokens", count=750) in text
     assert better.second_reader is not None
@@ -162,16 +173,16 @@ def test_the_answer_with_it_is_a_press_away_and_back(model: ChatServer) -> None:
     """Only a person changes the answer; it is then the pooled one throughout, in both languages."""
     page = diagnose(LOG)
     verdict = read(page)
-    ours = title_of(page)
+    ours = certainty_of(page)
     page.button(key="second_show").click().run()
     for language in ("en", "zh"):
         page.button_group(key="language_switch").set_value(language).run()
         better = context.service().render(verdict, language=language)
-        assert present.verdict(better, words_of(page, language)) in title_of(page)
+        assert certainty(better, words_of(page, language)) in certainty_of(page)
         assert f"1. {better.causes[0].title}" in text_of(page)
     page.button_group(key="language_switch").set_value("en").run()
     page.button(key="second_show").click().run()
-    assert title_of(page) == ours
+    assert certainty_of(page) == ours
     assert len(model.questions) == 1
 
 
@@ -218,7 +229,7 @@ def test_a_failure_costs_a_line(
     words = words_of(page, "en")
     assert second is not None
     assert words("second.none", model=second.model, why=words(why, **values)) in text_of(page)
-    assert present.verdict(first_answer(), words) in title_of(page)
+    assert certainty(first_answer(), words) in certainty_of(page)
     assert "second_show" not in [button.key for button in page.button]
     assert len(model.questions) == 1
 
