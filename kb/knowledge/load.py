@@ -30,6 +30,7 @@ from kb.types.knowledge import (
     EventType,
     FactMeaning,
     Framework,
+    FrameworkName,
     InputEvidence,
     JobSetting,
     Pattern,
@@ -38,7 +39,7 @@ from kb.types.knowledge import (
 )
 from kb.types.vocabulary import CUE_GROUPS
 
-KNOWLEDGE_FORMAT = 8  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 9  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],
@@ -47,6 +48,7 @@ FILES: dict[str, Any] = {  # what each file of data/ is read into
     "topics.yaml": tuple[Topic, ...],
     "polarity.yaml": tuple[PolarityMark, ...],
     "frameworks.yaml": tuple[Framework, ...],
+    "framework_names.yaml": tuple[FrameworkName, ...],
     "facts.yaml": tuple[FactMeaning, ...],
     "dump_facts.yaml": tuple[FactMeaning, ...],
     "advice.yaml": tuple[Advice, ...],
@@ -82,6 +84,7 @@ class Knowledge:
     contradictions: tuple[Contradiction, ...] = ()
     topics: tuple[Topic, ...] = ()
     polarity: tuple[PolarityMark, ...] = ()
+    framework_names: tuple[FrameworkName, ...] = ()
 
     @cached_property
     def cause_by_id(self) -> dict[str, Cause]:
@@ -193,6 +196,7 @@ def read_knowledge(data: Path, *, digest: str = "", check: bool = True) -> Knowl
         contradictions=values["contradictions.yaml"],
         topics=values["topics.yaml"],
         polarity=values["polarity.yaml"],
+        framework_names=values["framework_names.yaml"],
         labels=read_labels(data / "labels"),
     )
     if check:
@@ -254,6 +258,10 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
     yield from _twice("topics.yaml", [topic.id for topic in knowledge.topics])
     yield from _twice("polarity.yaml", [mark.id for mark in knowledge.polarity])
     yield from _twice("frameworks.yaml", [item.id for item in knowledge.frameworks])
+    known_names = [item.id for item in knowledge.framework_names]
+    yield from _twice("framework_names.yaml", known_names)
+    for item in knowledge.framework_names:
+        yield from _unknown(f"framework_names.yaml: {item.id}", item.built_on, "name", known_names)
     yield from _twice("events.yaml", [item.id for item in knowledge.events])
     yield from _twice("advice.yaml", [advice.id for advice in knowledge.advice])
     yield from _twice("input_evidence.yaml", evidence)
