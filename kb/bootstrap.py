@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
@@ -136,8 +137,14 @@ def _open_second_reader(settings: Settings, knowledge: Knowledge) -> SecondReade
 
 def _open_engine(settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer) -> Engine:
     model = load_model(settings.data / READER)
-    reader = Reader(model, embedded_model(settings.data), tokenizer)
-    return Engine(knowledge, load_weights(settings.data / WEIGHTS), reader)
+    embedder = embedded_model(settings.data)
+    fixes = [fix for cause in knowledge.causes for fix in cause.fixes]
+    return Engine(
+        knowledge,
+        load_weights(settings.data / WEIGHTS),
+        Reader(model, embedder, tokenizer),
+        FixLikeness(fixes, embedder, tokenizer),
+    )
 
 
 def _open_index(

@@ -13,6 +13,7 @@ from kb.knowledge.labels import Words
 from kb.types.answer import AnswerCheck, AnswerFix, Diagnosis, Evidence, NextStep, RankedCause
 
 NEST = "  "
+FIXES = 4  # fixes a cause; the page and --full have the others
 
 
 def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
@@ -72,7 +73,7 @@ def _cause(cause: RankedCause, number: int, words: Words) -> list[str]:
         blocks.append("\n".join(_evidence(item, words, shown) for item in cause.evidence))
     if cause.fixes:
         blocks.append(f"**{words('heading.fixes')}**")
-        blocks += [_fix(fix, words) for fix in cause.fixes]
+        blocks += [_fix(fix, words) for fix in cause.fixes[:FIXES]]
     if cause.checks:
         blocks += [f"**{words('heading.checks')}**", _checks(cause.checks)]
     blocks.append(f"**{words('row.restart')}**: {md_text(present.restart_advice(cause, words))}")

@@ -12,14 +12,16 @@ from kb.diagnose.evidence_model import ScoredCause
 from kb.diagnose.evidence_provided import evidence_provided, seen_names, shows
 from kb.diagnose.first_step import first_step
 from kb.diagnose.fixes import (
+    COMMON,
     COMMON_BACKEND,
+    Job,
     elsewhere,
-    here_first,
     order_fixes,
 )
 from kb.diagnose.headline import headline
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.knowledge.versions import versions_meet
@@ -39,20 +41,19 @@ from kb.types.answer import (
     SecondReading,
     SimilarCase,
 )
-from kb.types.entries import Hit
+from kb.types.entries import Entry, Hit
 from kb.types.incident import Incident
 from kb.types.knowledge import Cause, Check, Fix
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
-FIXES_SHOWN = 4
 CHECKS_SHOWN = 3
 NEXT_SHOWN = 5
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
 MIN_CASE_SCORE = 0.3  # below this a case is not called similar
-CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
+CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 WEIGHED_CAUSES = 4  # causes the best check has to tell apart
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
@@ -63,7 +64,7 @@ class _Rendering:
     """What the parts of one answer are made of.
 
     `seen` are the names of all that was seen, the person's words included, `provided` the ids of
-    data/input_evidence.yaml for the evidence the input holds.
+    data/input_evidence.yaml for the evidence the input holds, `job` what fixes are held against.
     """
 
     verdict: Verdict
@@ -71,6 +72,7 @@ class _Rendering:
     words: Words
     seen: frozenset[str]
     provided: frozenset[str]
+    job: Job
 
     @property
     def incident(self) -> Incident:
@@ -86,12 +88,14 @@ class _Rendering:
 def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: int) -> Diagnosis:
     """The verdict as a Diagnosis with the `top` likeliest causes, in one language."""
     reading, words = verdict.reading, Words(knowledge.labels, language)
+    seen = seen_names(reading) | {signal.name for signal in verdict.signals}
     made = _Rendering(
         verdict=verdict,
         knowledge=knowledge,
         words=words,
-        seen=seen_names(reading) | {signal.name for signal in verdict.signals},
+        seen=seen,
         provided=evidence_provided(reading, knowledge.input_evidence),
+        job=_job(verdict, knowledge, seen),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -122,6 +126,23 @@ def render(verdict: Verdict, knowledge: Knowledge, *, language: Language, top: i
         readers=_readers(made) if says else (),
         headline=headline(reading, verdict.status, knowledge.event_by_id, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
+    )
+
+
+def _job(verdict: Verdict, knowledge: Knowledge, seen: frozenset[str]) -> Job:
+    """What fixes are held against: frameworks and backend also as a person's words name them."""
+    incident = verdict.reading.incident
+    uses = verdict.uses | frozenset(incident.frameworks)
+    named = (backend for cue, backend in BACKEND_CUES.items() if cue in seen)
+    backend = incident.backend or next(named, "")
+    if backend == "hccl":
+        uses |= {"ascend"}
+    return Job(
+        incident=replace(incident, frameworks=tuple(sorted(uses)), backend=backend),
+        seen=seen,
+        uses=uses,
+        likeness=verdict.fix_likeness,
+        names=framework_names(knowledge.framework_names),
     )
 
 
@@ -199,7 +220,7 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         probability=round(scored.probability, 4),
         band=wording.band(scored.probability),
         evidence=_evidence(scored, cases, made),
-        fixes=tuple(answer_fix(fix, words) for fix in _fixes(cause, cases, made)),
+        fixes=tuple(_fixes(cause, cases, made)),
         checks=tuple(
             answer_check(check, made.knowledge, words)
             for check in fitting_checks(cause, made.incident, made.provided)[:CHECKS_SHOWN]
@@ -272,18 +293,27 @@ def _main_cause(hit: Hit, made: _Rendering) -> str:
     return causes[0].id if causes else UNKNOWN
 
 
-def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[Fix]:
-    """The cause's fixes in order of fit, behind what fixed a case that is very much alike."""
-    incident, seen = made.incident, made.seen
+def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerFix]:
+    """The cause's fixes in order of fit, what fixed a case that matches among them."""
+    job, entries = made.job, made.verdict.entries
     own = [
         fix
         for hit in cases[:1]
-        if hit.score >= CASE_FIX_SCORE
-        for fix in order_fixes(made.verdict.entries[hit.entry_id].fixes, incident)[:1]
-        if fix.status == "confirmed"
+        if hit.score >= CASE_FIX_SCORE and _same_kind(entries[hit.entry_id], job)
+        for fix in order_fixes(entries[hit.entry_id].fixes, job)[:1]
+        if fix.status == "confirmed" and not elsewhere(fix.applies_to, job.incident)
     ]
-    ordered = [*own, *order_fixes(cause.fixes, incident, seen)]
-    return here_first(ordered, incident, seen)[:FIXES_SHOWN]
+    job = replace(job, proven=frozenset(fix.id for fix in own))
+    return [
+        replace(answer_fix(fix, made.words), commands=job.commands(fix))
+        for fix in order_fixes([*own, *cause.fixes], job)
+    ]
+
+
+def _same_kind(case: Entry, job: Job) -> bool:
+    """Whether a case is of a framework of the job and fails in no other stage."""
+    known = {case.tags.stage, job.incident.stage} - {"unknown"}
+    return len(known) < 2 and bool({*case.tags.frameworks} & job.uses - {*COMMON})
 
 
 def answer_fix(fix: Fix, words: Words) -> AnswerFix:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
+from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.reader import Reader, reader_signals
 from kb.diagnose.same_project import ProjectNames
 from kb.diagnose.signals import (
@@ -26,6 +27,7 @@ from kb.diagnose.signals import (
 )
 from kb.diagnose.statements import StatementReader, TopicStatement, distinct
 from kb.diagnose.votes import base_rates, case_votes
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge
 from kb.settings_check import ContradictionFinder, SettingConflict, find_harms
 from kb.text.polarity import PolarityReader, TextPolarity
@@ -93,6 +95,8 @@ class Verdict:
         second: what came of asking a language model; None where none was asked.
         answers: what a language model asked, and what the person answered.
         opinions: what parts of the evidence alone would say: shares of all causes, by part.
+        uses: what the job uses, as data/framework_names.yaml names it.
+        fix_likeness: points of likeness to what was reported, by the id of the fix.
     """
 
     reading: LogReading
@@ -108,15 +112,23 @@ class Verdict:
     second: SecondOpinion | None = None
     answers: tuple[tuple[str, str], ...] = ()
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
+    uses: frozenset[str] = frozenset()
+    fix_likeness: Mapping[str, float] = field(default_factory=dict)
 
 
 class Engine:
     """Weighs a reading; made once from the knowledge and the fitted weights."""
 
     def __init__(
-        self, knowledge: Knowledge, weights: Weights, reader: Reader | None = None
+        self,
+        knowledge: Knowledge,
+        weights: Weights,
+        reader: Reader | None = None,
+        fixes: FixLikeness | None = None,
     ) -> None:
         """Judge by `knowledge` and `weights`; without `reader` nothing learned is read."""
+        self._fixes = fixes
+        self._names = framework_names(knowledge.framework_names)
         self._knowledge = knowledge
         self._weights = weights
         self._reader = reader
@@ -242,7 +254,18 @@ class Engine:
             conflicts=conflicts,
             torch=torch,
             opinions=opinions(ranking, votes, self._weights),
+            uses=self._names.used(text, reading.incident.frameworks),
+            fix_likeness=self._likeness_of_fixes(reading, hits, entries),
         )
+
+    def _likeness_of_fixes(
+        self, reading: LogReading, hits: Sequence[Hit], entries: Mapping[str, Entry]
+    ) -> dict[str, float]:
+        if self._fixes is None:
+            return {}
+        others = [fix for hit in hits[:SIMILAR_SHOWN] for fix in entries[hit.entry_id].fixes]
+        words = reading.words[:QUERY_CHARS]
+        return self._fixes.points(words, self.query_text(reading), others)
 
     def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:
         if not self._about_timeout(reading):
