@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
+from kb.knowledge.framework_names import name_expression, spellings
 from kb.knowledge.load import read_yaml
-from kb.types.knowledge import Bilingual
+from kb.types.knowledge import Bilingual, FrameworkName
 
 FOLDER = "ingest"
 
@@ -50,7 +51,6 @@ class TagWords:
 class VocabularyWords:
     """`vocabulary.yaml`: the names behind the tags."""
 
-    frameworks: tuple[TagWords, ...]
     backends: tuple[TagWords, ...]
     hardware: tuple[TagWords, ...]
     ops: tuple[TagWords, ...]
@@ -115,7 +115,7 @@ def word_lists(data: Path) -> WordLists:
     Raises:
         DataError: see `load_word_lists`.
     """
-    files = sorted((data / FOLDER).glob("*.yaml"))
+    files = [*sorted((data / FOLDER).glob("*.yaml")), data / "framework_names.yaml"]
     stamps = tuple((status.st_mtime_ns, status.st_size) for status in map(Path.stat, files))
     return _loaded(data, stamps)
 
@@ -133,6 +133,7 @@ def load_word_lists(data: Path) -> WordLists:
     """
     folder = data / FOLDER
     tags = read_yaml(folder / "vocabulary.yaml", VocabularyWords)
+    frameworks = read_yaml(data / "framework_names.yaml", tuple[FrameworkName, ...])
     read = partial(read_yaml, decode=_compiled)
     return WordLists(
         furniture=read(folder / "furniture.yaml", Furniture),
@@ -140,7 +141,7 @@ def load_word_lists(data: Path) -> WordLists:
         signs=read(folder / "signs.yaml", Signs),
         phrases=read(folder / "phrases.yaml", ImportPhrases),
         cues=read(folder / "cause_cues.yaml", tuple[CauseCues, ...]),
-        frameworks=_names(tags.frameworks),
+        frameworks=_names(name for name in frameworks if name.tag),
         backends=_names(tags.backends),
         hardware=_names(tags.hardware),
         ops=_names(tags.ops),
@@ -161,19 +162,16 @@ def _any(words: Iterable[str]) -> Expression:
     return re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
 
 
-def _names(tags: Iterable[TagWords]) -> Vocabulary:
+def _names(tags: Iterable[TagWords | FrameworkName]) -> Vocabulary:
     """Each tag's expression, bounded by what is not an ASCII letter or digit."""
-    return tuple(
-        (tag.id, _any(rf"(?<![A-Za-z0-9])(?:{word})(?![A-Za-z0-9])" for word in _spellings(tag)))
-        for tag in tags
-    )
+    return tuple((tag.id, name_expression(tag.id, tag.words)) for tag in tags)
 
 
 def _versions(names: Iterable[TagWords]) -> Vocabulary:
     """Each package's expression with the version number after its name as group ``version``."""
     compiled = []
     for name in names:
-        either = "|".join(_spellings(name))
+        either = "|".join(spellings(name.id, name.words))
         expression = (
             rf"(?<![A-Za-z0-9_.+-])(?:{either})(?:[ _-]?(?:version|ver|版本))?(?: is|为|[::=])?"
             r"\s{0,3}[=::~v]{0,2}\s?[vV]?(?P<version>\d{1,4}(?:\.\d{1,4}){1,3}"
@@ -181,7 +179,3 @@ def _versions(names: Iterable[TagWords]) -> Vocabulary:
         )
         compiled.append((name.id, _any((expression,))))
     return tuple(compiled)
-
-
-def _spellings(name: TagWords) -> tuple[str, ...]:
-    return (re.sub(r"\\?[-_]", "[-_]", re.escape(name.id)), *name.words)

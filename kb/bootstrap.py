@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.learned import LearnedWeights, TermReader, load_learned
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import Reader, load_model
@@ -168,12 +169,16 @@ def _open_engine(
     learned: LearnedWeights | None,
 ) -> Engine:
     model = load_model(settings.data / READER)
-    reader = Reader(model, embedded_model(settings.data), tokenizer)
+    embedder = embedded_model(settings.data)
+    fixes = [fix for cause in knowledge.causes for fix in cause.fixes]
     weights = load_weights(settings.data / WEIGHTS)
-    if learned is None:
-        return Engine(knowledge, weights, reader)
-    terms = TermReader(learned.terms, tokenizer, knowledge.labels)
-    return Engine(knowledge, learned.added_to(weights), reader, terms)
+    return Engine(
+        knowledge,
+        learned.added_to(weights) if learned else weights,
+        Reader(model, embedder, tokenizer),
+        FixLikeness(fixes, embedder, tokenizer),
+        TermReader(learned.terms, tokenizer, knowledge.labels) if learned else None,
+    )
 
 
 def _open_index(

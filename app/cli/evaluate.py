@@ -23,9 +23,17 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
-WHAT = ("knowledge", "retrieval", "diagnosis", "statements", "first-sight", "second-reader")
-NEED_THREADS = ("diagnosis",)
-READ_FILES = ("statements", "first-sight", "second-reader")
+WHAT = (
+    "knowledge",
+    "retrieval",
+    "diagnosis",
+    "fixes",
+    "statements",
+    "first-sight",
+    "second-reader",
+)
+NEED_THREADS = ("diagnosis", "fixes")
+READ_FILES = ("fixes", "statements", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
 Figures = dict[str, dict[str, str]]
 Tables = dict[str, dict[str, dict[str, str]]]
@@ -38,8 +46,8 @@ Tables = dict[str, dict[str, dict[str, str]]]
 @click.option(
     "--threads",
     type=click.Path(path_type=Path),
-    help="Labelled threads, one JSON object a line; diagnosis is measured on them, and retrieval "
-    "on them too.",
+    help="Labelled threads, one JSON object a line; diagnosis and fixes are measured on them, and "
+    "retrieval on them too.",
 )
 @click.option(
     "--minilm/--no-minilm",
@@ -58,7 +66,11 @@ Tables = dict[str, dict[str, dict[str, str]]]
     type=click.Path(path_type=Path, file_okay=False),
     help="With `--report`, folder of *.log in which nothing timed out: false alarms are counted.",
 )
-@click.option("--show", is_flag=True, help="With `statements`, list the sentences read wrongly.")
+@click.option(
+    "--show",
+    is_flag=True,
+    help="With `statements`, list the sentences read wrongly; with `fixes`, the threads missed.",
+)
 @click.option(
     "--record",
     metavar="NAME",
@@ -81,13 +93,14 @@ def command(
     """Measure WHAT: all but first-sight and second-reader where it is not given.
 
     Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
-    diagnosed by weights that never saw its project and without its own case. Statements are read
-    in labelled sentences of FILE, one JSON object a line: those of data/golden where none is named.
-    First-sight asks a FILE of fresh threads, one JSON object a line with url, date, lang, cause,
-    text and log; each batch once, before anything is learned from it. Second-reader asks the
-    language model that is set about the reports of data/golden and keeps how far it is to be
-    trusted; with --threads and a FILE of answers it gave to these (id and p, by cause), it shows
-    what both readers reach together.
+    diagnosed by weights that never saw its project and without its own case. Fixes: whether what
+    helped in a thread, by FILE or else data/golden/fixes.jsonl, is shown first or among three, all
+    told and where the cause is right. Statements are read in labelled sentences of FILE, one JSON
+    object a line: those of data/golden where none is named. First-sight asks a FILE of fresh
+    threads, one JSON object a line with url, date, lang, cause, text and log; each batch once,
+    before anything is learned from it. Second-reader asks the language model that is set about the
+    reports of data/golden and keeps how far it is to be trusted; with --threads and a FILE of
+    answers it gave to these (id and p, by cause), it shows what both readers reach together.
     """
     state = context.find_object(State) or State()
     given = {
@@ -106,6 +119,8 @@ def command(
                 )
             elif name == "diagnosis" and threads is not None:
                 figures[name] = _diagnosis(state, threads, report, negatives)
+            elif name == "fixes" and threads is not None:
+                figures[name] = _fixes(service, threads, file, show=show)
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
             elif name == "second-reader":
@@ -184,6 +199,40 @@ def _statements(service: Service, sentences: Path | None, *, show: bool) -> Figu
     path = sentences or service.settings.data / "golden" / SENTENCES
     judged = judge_sentences(service.engine.statements, load_sentences(path))
     return statement_figures(judged) | ({"read wrongly": misses(judged)} if show else {})
+
+
+def _fixes(service: Service, threads: Path, path: Path | None, *, show: bool) -> Figures | Tables:
+    """Whether what helped is shown; with `show` what is shown instead."""
+    from kb.evaluation.known_fixes import (
+        APART,
+        GOLDEN_FIXES,
+        TUNED,
+        ask_fixes,
+        fix_figures,
+        load_known_fixes,
+        missed,
+    )
+    from kb.train.threads import load_threads
+
+    known = load_known_fixes(
+        path or service.settings.data / "golden" / GOLDEN_FIXES, service.knowledge
+    )
+    asked = ask_fixes(service, load_threads(threads), known)
+    if show:
+        return {
+            "fixes that are not among the first three under their cause": {
+                item.thread: f"{', '.join(item.known) or '-'}: {', '.join(item.under_cause) or '-'}"
+                for item in missed(asked)
+            }
+        }
+    halves = {half: [item for item in asked if item.half == half] for half in (TUNED, APART)}
+    return {
+        f"fixes: threads {name}": {
+            row: {"first": str(first), "among three": str(three)}
+            for row, (first, three) in fix_figures(some).items()
+        }
+        for name, some in {"in all": asked, **halves}.items()
+    }
 
 
 def _first_sight(service: Service, path: Path, name: str | None) -> Figures:

@@ -20,6 +20,7 @@ WARNINGS = 4
 CASES = 5
 RANK_ROWS = 16
 NEST = "  "
+FIXES = 4  # fixes a cause; the page and --full have the others
 
 
 def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
@@ -122,7 +123,7 @@ def _folded(answer: Diagnosis, words: Words, shown: set[str]) -> list[str]:
         commands.add(answer.best_check.command)
     blocks: list[str] = []
     for number, cause in enumerate(answer.causes, start=1):
-        fixes = [_fix(fix, words) for fix in cause.fixes if fix != first]
+        fixes = [_fix(fix, words) for fix in cause.fixes[:FIXES] if fix != first]
         checks = [check for check in cause.checks if check.command not in commands]
         commands |= {check.command for check in checks}
         rest = cause.evidence[EVIDENCE:] if number == 1 else cause.evidence

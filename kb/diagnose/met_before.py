@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from kb.diagnose.fixes import order_fixes
+from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.likeness import compare, likeness
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.verdict import Verdict
@@ -83,7 +83,7 @@ def _least_likeness(own: ErrorMarks, marks: ErrorMarks, incident: Incident, entr
 
 def _what_helped(entry: Entry, incident: Incident) -> Fix | None:
     """The fix that is confirmed, else the one that fits best."""
-    ordered = order_fixes(entry.fixes, incident)
+    ordered = order_fixes(entry.fixes, Job(incident=incident))
     confirmed = (fix for fix in ordered if fix.status == "confirmed")
     return next(confirmed, next(iter(ordered), None))
 

@@ -13,9 +13,10 @@ from kb.diagnose.evidence_model import ScoredCause
 from kb.diagnose.evidence_provided import evidence_provided, shows
 from kb.diagnose.first_step import first_step
 from kb.diagnose.fixes import (
+    COMMON,
     COMMON_BACKEND,
+    Job,
     elsewhere,
-    here_first,
     order_fixes,
 )
 from kb.diagnose.headline import headline
@@ -26,6 +27,7 @@ from kb.diagnose.met_before import met_before
 from kb.diagnose.notices import notices_of
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.knowledge.site import is_of_site
@@ -47,20 +49,19 @@ from kb.types.answer import (
     SecondReading,
     SimilarCase,
 )
-from kb.types.entries import Hit
+from kb.types.entries import Entry, Hit
 from kb.types.incident import Incident
 from kb.types.knowledge import Cause, Check, Collect, Fix
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, UNKNOWN, Language, Origin, Polarity, ReaderName
 
 EVIDENCE_SHOWN = 6
 MIN_WEIGHT = 0.1  # nats; weaker evidence explains nothing
-FIXES_SHOWN = 4
 CHECKS_SHOWN = 3
 NEXT_SHOWN = 3
 MISSING_SHOWN = 2  # of these, so that the leading cause has one
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
-CASE_FIX_SCORE = 0.5  # above this the case's own fix comes first
+CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
@@ -72,7 +73,7 @@ class _Rendering:
 
     `provided` are the ids of data/input_evidence.yaml for the evidence the input holds, `commands`
     how it is got, and how checks are done, with what started the job, `probabilities` those of all
-    causes.
+    causes, `job` what fixes are held against.
     """
 
     verdict: Verdict
@@ -81,6 +82,7 @@ class _Rendering:
     provided: frozenset[str]
     commands: JobCommands
     probabilities: Mapping[str, float]
+    job: Job
 
     @property
     def incident(self) -> Incident:
@@ -119,6 +121,7 @@ def render(
         provided=evidence_provided(reading, knowledge.input_evidence),
         commands=job_commands(knowledge.launchers, reading, verdict.seen),
         probabilities={scored.cause: scored.probability for scored in verdict.ranking.causes},
+        job=_job(verdict, knowledge, verdict.seen),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -151,6 +154,23 @@ def render(
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
         met_before=met_before(verdict, knowledge.event_by_id, words),
         notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
+    )
+
+
+def _job(verdict: Verdict, knowledge: Knowledge, seen: frozenset[str]) -> Job:
+    """What fixes are held against: frameworks and backend also as a person's words name them."""
+    incident = verdict.reading.incident
+    uses = verdict.uses | frozenset(incident.frameworks)
+    named = (backend for cue, backend in BACKEND_CUES.items() if cue in seen)
+    backend = incident.backend or next(named, "")
+    if backend == "hccl":
+        uses |= {"ascend"}
+    return Job(
+        incident=replace(incident, frameworks=tuple(sorted(uses)), backend=backend),
+        seen=seen,
+        uses=uses,
+        likeness=verdict.fix_likeness,
+        names=framework_names(knowledge.framework_names),
     )
 
 
@@ -229,7 +249,7 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         probability=round(scored.probability, 4),
         band=wording.band(scored.probability),
         evidence=_evidence(scored, cases, made),
-        fixes=tuple(answer_fix(fix, words) for fix in _fixes(cause, cases, made)),
+        fixes=tuple(_fixes(cause, cases, made)),
         checks=tuple(
             answer_check(check, made.knowledge, words)
             for check in _open_checks(cause, made)[:CHECKS_SHOWN]
@@ -335,19 +355,26 @@ def _main_cause(hit: Hit, made: _Rendering) -> str:
     return causes[0].id if causes else UNKNOWN
 
 
-def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[Fix]:
-    """The cause's fixes in order of fit, behind what fixed a case that is very much alike."""
-    incident, seen = made.incident, made.seen
+def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerFix]:
+    """The cause's fixes in order of fit, what fixed a case that matches among them."""
+    job, entries = made.job, made.verdict.entries
     own = [
         fix
         for hit in cases[:1]
-        if hit.score >= CASE_FIX_SCORE
-        for fix in order_fixes(made.verdict.entries[hit.entry_id].fixes, incident)[:1]
-        if fix.status == "confirmed"
+        if hit.score >= CASE_FIX_SCORE and _same_kind(entries[hit.entry_id], job)
+        for fix in order_fixes(entries[hit.entry_id].fixes, job)[:1]
+        if fix.status == "confirmed" and not elsewhere(fix.applies_to, job.incident)
     ]
-    ordered = [*own, *order_fixes(cause.fixes, incident, seen)]
+    job = replace(job, proven=frozenset(fix.id for fix in own))
+    ordered = order_fixes([*own, *cause.fixes], job)
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
-    return here_first(ordered, incident, seen)[:FIXES_SHOWN]
+    return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
+
+
+def _same_kind(case: Entry, job: Job) -> bool:
+    """Whether a case is of a framework of the job and fails in no other stage."""
+    known = {case.tags.stage, job.incident.stage} - {"unknown"}
+    return len(known) < 2 and bool({*case.tags.frameworks} & job.uses - {*COMMON})
 
 
 def answer_fix(fix: Fix, words: Words) -> AnswerFix:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from kb.diagnose.cues import CueHit, CueReader
 from kb.diagnose.evidence_model import Ranking, Weights, opinions, rank_causes
 from kb.diagnose.evidence_provided import missing_names, node_names, remark_names, seen_names
+from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.launchers import LauncherReader
 from kb.diagnose.learned import TermReader
 from kb.diagnose.reader import Reader, reader_signals
@@ -30,6 +31,7 @@ from kb.diagnose.signals import (
 )
 from kb.diagnose.statements import StatementReader, TopicStatement, distinct
 from kb.diagnose.votes import base_rates, case_votes
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge
 from kb.settings_check import ContradictionFinder, SettingConflict, find_harms
 from kb.text.polarity import PolarityReader
@@ -103,6 +105,8 @@ class Verdict:
         opinions: what parts of the evidence alone would say: shares of all causes, by part.
         seen: names of all that was seen, as data/input_evidence.yaml has them: events, facts,
             settings, what a person says of it, what started the job.
+        uses: what the job uses, as data/framework_names.yaml names it.
+        fix_likeness: points of likeness to what was reported, by the id of the fix.
     """
 
     reading: LogReading
@@ -120,6 +124,8 @@ class Verdict:
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)
     seen: frozenset[str] = frozenset()
     marks: Mapping[str, ErrorMarks] = field(default_factory=dict)
+    uses: frozenset[str] = frozenset()
+    fix_likeness: Mapping[str, float] = field(default_factory=dict)
 
 
 class Engine:
@@ -130,13 +136,17 @@ class Engine:
         knowledge: Knowledge,
         weights: Weights,
         reader: Reader | None = None,
+        fixes: FixLikeness | None = None,
         terms: TermReader | None = None,
     ) -> None:
         """Judge by `knowledge` and `weights`; without `reader` nothing learned is read.
 
-        `terms` finds the words that `weights` learned of the team's own outcomes.
+        `fixes` tells how alike fixes are to a report, `terms` finds the words that `weights`
+        learned of the team's own outcomes.
         """
         self._terms = terms
+        self._fixes = fixes
+        self._names = framework_names(knowledge.framework_names)
         self._knowledge = knowledge
         self._weights = weights
         self._reader = reader
@@ -286,7 +296,18 @@ class Engine:
                 for hit in hits
                 if hit.score >= MARKED_SCORE and (marks := marks_of(entries[hit.entry_id]))
             },
+            uses=self._names.used(text, reading.incident.frameworks),
+            fix_likeness=self._likeness_of_fixes(reading, hits, entries),
         )
+
+    def _likeness_of_fixes(
+        self, reading: LogReading, hits: Sequence[Hit], entries: Mapping[str, Entry]
+    ) -> dict[str, float]:
+        if self._fixes is None:
+            return {}
+        others = [fix for hit in hits[:SIMILAR_SHOWN] for fix in entries[hit.entry_id].fixes]
+        words = reading.words[:QUERY_CHARS]
+        return self._fixes.points(words, self.query_text(reading), others)
 
     def _status(self, reading: LogReading, ranking: Ranking) -> DiagnosisStatus:
         if not self._about_timeout(reading):

@@ -32,6 +32,7 @@ from kb.types.knowledge import (
     EventType,
     FactMeaning,
     Framework,
+    FrameworkName,
     InputEvidence,
     JobSetting,
     Launcher,
@@ -43,7 +44,7 @@ from kb.types.knowledge import (
 )
 from kb.types.vocabulary import CUE_GROUPS, Polarity
 
-KNOWLEDGE_FORMAT = 12  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 13  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],
@@ -52,6 +53,7 @@ FILES: dict[str, Any] = {  # what each file of data/ is read into
     "topics.yaml": tuple[Topic, ...],
     "polarity.yaml": tuple[PolarityMark, ...],
     "frameworks.yaml": tuple[Framework, ...],
+    "framework_names.yaml": tuple[FrameworkName, ...],
     "facts.yaml": tuple[FactMeaning, ...],
     "dump_facts.yaml": tuple[FactMeaning, ...],
     "advice.yaml": tuple[Advice, ...],
@@ -95,6 +97,7 @@ class Knowledge:
     hosts: tuple[BadHost, ...] = ()
     notices: tuple[TeamNotice, ...] = ()
     notes: tuple[Note, ...] = ()
+    framework_names: tuple[FrameworkName, ...] = ()
 
     @cached_property
     def cause_by_id(self) -> dict[str, Cause]:
@@ -227,6 +230,7 @@ def read_knowledge(data: Path, *, digest: str = "", check: bool = True) -> Knowl
         topics=values["topics.yaml"],
         polarity=values["polarity.yaml"],
         notes=tuple(load_note(path) for path in sorted((data / "notes").glob("*.md"))),
+        framework_names=values["framework_names.yaml"],
         labels=read_labels(data / "labels"),
     )
     if check:
@@ -290,6 +294,7 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
     yield from _twice("topics.yaml", [topic.id for topic in knowledge.topics])
     yield from _twice("polarity.yaml", [mark.id for mark in knowledge.polarity])
     yield from _twice("frameworks.yaml", [item.id for item in knowledge.frameworks])
+    yield from _wrong_names(knowledge)
     yield from _twice("events.yaml", [item.id for item in knowledge.events])
     yield from _twice("advice.yaml", [advice.id for advice in knowledge.advice])
     yield from _twice("input_evidence.yaml", evidence)
@@ -331,6 +336,13 @@ def wrong_references(knowledge: Knowledge) -> Iterator[DataError]:
             kind, _, name = text.removeprefix("!").removesuffix("!").partition(":")
             if kind in seen:
                 yield from _unknown(where, [name], f"{kind} that can be seen", seen[kind])
+
+
+def _wrong_names(knowledge: Knowledge) -> Iterator[DataError]:
+    known = [item.id for item in knowledge.framework_names]
+    yield from _twice("framework_names.yaml", known)
+    for item in knowledge.framework_names:
+        yield from _unknown(f"framework_names.yaml: {item.id}", item.built_on, "name", known)
 
 
 def _wrong_notes(knowledge: Knowledge) -> Iterator[DataError]:

@@ -13,6 +13,7 @@ from kb.types.vocabulary import (
     Language,
     Level,
     MarkRole,
+    NameGroup,
     NoteStatus,
     Origin,
     PatternKind,
@@ -298,6 +299,26 @@ class Framework:
     id: str
     projects: tuple[str, ...] = ()
     server: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkName:
+    """How texts name a framework: one entry of data/framework_names.yaml.
+
+    Attributes:
+        words: expressions that stand for it beside its id.
+        logged_as: its id in data/frameworks.yaml where that is another one.
+        built_on: what a job of it uses as well.
+        group: what it is one of; None for a framework that people work with.
+        tag: whether imported entries are tagged with it.
+    """
+
+    id: str
+    words: tuple[str, ...] = ()
+    logged_as: str = ""
+    built_on: tuple[str, ...] = ()
+    group: NameGroup | None = None
+    tag: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,7 @@ def test_damaged_word_list_is_named(
 ) -> None:
     """A wrong expression, type, syntax or a missing file is refused with the file's name."""
     shutil.copytree(data_dir / "ingest", tmp_path / "ingest")
+    shutil.copy(data_dir / "framework_names.yaml", tmp_path)
     path = tmp_path / "ingest" / name
     path.unlink()
     if text is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer
 from kb.chat.assessment import mid_sentence
-from kb.diagnose.fixes import order_fixes
+from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.wording import is_likely, model_percent
 from kb.types.incident import Incident
 from kb.types.knowledge import Fix
@@ -193,7 +193,7 @@ def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:
     """The fixes of a cause in the order of the diagnosis; without one as they stand."""
     entry, ranked = answer.knowledge.cause_by_id[cause], answer.ranked.get(cause)
     if ranked is None:
-        return order_fixes(entry.fixes, Incident())
+        return order_fixes(entry.fixes, Job(incident=Incident()))
     by_id = {fix.id: fix for fix in entry.fixes}
     for similar in answer.diagnosis.cases if answer.diagnosis else ():
         case = answer.knowledge.case_by_id.get(similar.id)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kb.diagnose.fixes import (
+    Job,
     elsewhere,
     fit,
     fix_score,
-    here_first,
     order_fixes,
 )
+from kb.knowledge.framework_names import framework_names
 from kb.service import Service
 from kb.types.incident import FirstError, Incident
-from kb.types.knowledge import AppliesTo, Bilingual, Fix
+from kb.types.knowledge import AppliesTo, Bilingual, Fix, FrameworkName
 
 WORDS = Bilingual(zh="做", en="do")
 
@@ -30,7 +31,7 @@ def test_the_framework_seen_comes_first_and_a_foreign_one_last() -> None:
         fix("general"),
         fix("own", applies_to=AppliesTo(frameworks=("deepspeed",))),
     ]
-    ordered = order_fixes(fixes, Incident(frameworks=("deepspeed",)))
+    ordered = order_fixes(fixes, Job(incident=Incident(frameworks=("deepspeed",))))
     assert [item.id for item in ordered] == ["own", "general", "foreign"]
 
 
@@ -40,7 +41,10 @@ def test_what_nobody_speaks_of_stands_behind_whatever_its_standing() -> None:
         fix("ascend", status="confirmed", applies_to=AppliesTo(backends=("hccl",))),
         fix("general", cost="high", risk="high"),
     ]
-    assert [item.id for item in order_fixes(fixes, Incident())] == ["general", "ascend"]
+    assert [item.id for item in order_fixes(fixes, Job(incident=Incident()))] == [
+        "general",
+        "ascend",
+    ]
 
 
 def test_what_cannot_apply_is_left_out() -> None:
@@ -51,7 +55,9 @@ def test_what_cannot_apply_is_left_out() -> None:
         fix("refuted", status="contradicted"),
         fix("fits", applies_to=AppliesTo(backends=("nccl",), versions=("torch>=2.2",))),
     ]
-    ordered = order_fixes(fixes, Incident(backend="nccl", versions={"torch": "2.4.0+cu121"}))
+    ordered = order_fixes(
+        fixes, Job(incident=Incident(backend="nccl", versions={"torch": "2.4.0+cu121"}))
+    )
     assert [item.id for item in ordered] == ["fits"]
 
 
@@ -64,16 +70,22 @@ def test_cheap_and_safe_comes_before_dear_and_risky() -> None:
         fix("a1"),
         fix("d", cost="low"),
     ]
-    assert [item.id for item in order_fixes(fixes, Incident())] == ["d", "a1", "a2", "c", "b"]
+    assert [item.id for item in order_fixes(fixes, Job(incident=Incident()))] == [
+        "d",
+        "a1",
+        "a2",
+        "c",
+        "b",
+    ]
 
 
 def test_a_fix_for_the_error_seen_comes_first() -> None:
     """The first error's kind is looked for in the fix's id; half of its words is another error."""
     first = FirstError(rank=2, line=1, kind="cuda_oom", text="CUDA out of memory")
     fixes = [fix("crash/a-host-oom"), fix("crash/b-assert"), fix("crash/cuda-oom", cost="high")]
-    ordered = [item.id for item in order_fixes(fixes, Incident(first_error=first))]
+    ordered = [item.id for item in order_fixes(fixes, Job(incident=Incident(first_error=first)))]
     assert ordered == ["crash/cuda-oom", "crash/a-host-oom", "crash/b-assert"]
-    plain = [item.id for item in order_fixes(fixes, Incident())]
+    plain = [item.id for item in order_fixes(fixes, Job(incident=Incident()))]
     assert plain == ["crash/a-host-oom", "crash/b-assert", "crash/cuda-oom"]
 
 
@@ -87,10 +99,10 @@ NCCL = Incident(backend="nccl", frameworks=("deepspeed",), stage="save")
         (AppliesTo(frameworks=("deepspeed",)), NCCL, 2.0),
         (AppliesTo(frameworks=("vllm", "deepspeed")), NCCL, 2.0),
         (AppliesTo(frameworks=("vllm",)), NCCL, -1.0),
-        (AppliesTo(stages=("save",)), NCCL, 2.0),
+        (AppliesTo(stages=("save",)), NCCL, 1.5),
         (AppliesTo(stages=("eval",)), NCCL, 0.0),
         (AppliesTo(stages=("eval",)), Incident(), 1.0),  # nobody knows the stage
-        (AppliesTo(frameworks=("deepspeed",), stages=("save",)), NCCL, 3.0),
+        (AppliesTo(frameworks=("deepspeed",), stages=("save",)), NCCL, 2.5),
         (AppliesTo(backends=("nccl",)), NCCL, 1.0),
         (AppliesTo(backends=("hccl",)), NCCL, -10.0),
         (AppliesTo(backends=("hccl",)), Incident(), 1.0),  # nobody knows the backend
@@ -99,48 +111,56 @@ NCCL = Incident(backend="nccl", frameworks=("deepspeed",), stage="save")
     ],
 )
 def test_how_well_a_scope_fits(applies: AppliesTo, incident: Incident, score: float) -> None:
-    """1 everywhere, 2 for the framework seen, ±1 for the stage, -1 and -10 for what is not here."""
+    """1 everywhere, 2 for the framework seen, 0.5 or -1 for the stage, -10 for what is not here."""
     assert fit(applies, incident) == score
 
 
 @pytest.mark.parametrize(
     ("made", "score"),
     [
-        # 1 for applying everywhere; reported 0.25, medium cost 0.5, low risk 0
-        (fix("c/x"), 0.75),
+        # 1 for applying everywhere; reported 0.125, medium cost 0.25, low risk 0
+        (fix("c/x"), 0.875),
         (fix("c/x", status="confirmed"), 1.0),
-        (fix("c/x", status="unverified"), 0.5),
-        (fix("c/x", status="contradicted"), -9.5),
-        (fix("c/x", cost="low"), 1.25),
-        (fix("c/x", cost="high"), 0.25),
-        (fix("c/x", risk="medium"), 0.25),
-        (fix("c/x", risk="high"), -0.25),
-        (fix("c/cuda-oom"), 3.25),  # both words of the first error
-        (fix("cuda/oom"), 0.75),  # one of two is another error
-        (fix("c/host-oom"), 0.75),
-        (fix("c/x", signs=("fact:behind",)), 3.25),
-        (fix("c/x", signs=("fact:ahead",)), 0.75),
-        (fix("c/cuda-oom", signs=("fact:behind",)), 3.25),  # the better of the two reasons
+        (fix("c/x", status="unverified"), 0.75),
+        (fix("c/x", status="contradicted"), -9.25),
+        (fix("c/x", cost="low"), 1.125),
+        (fix("c/x", cost="high"), 0.625),
+        (fix("c/x", risk="medium"), 0.625),
+        (fix("c/x", risk="high"), 0.375),
+        (fix("c/cuda-oom"), 3.375),  # both words of the first error
+        (fix("cuda/oom"), 0.875),  # one of two is another error
+        (fix("c/host-oom"), 0.875),
+        (fix("c/x", signs=("fact:behind",)), 3.375),
+        (fix("c/x", signs=("fact:ahead",)), -0.125),  # made for another sign
+        (fix("c/cuda-oom", signs=("fact:behind",)), 3.375),  # the better of the two reasons
+        (fix("c/like"), 2.375),  # 1.5 points of likeness
+        (fix("c/helped"), 3.875),  # helped in a case that matches
     ],
 )
 def test_the_score_of_a_fix(made: Fix, score: float) -> None:
     """Fit, 2.5 for a fix made for the error or a sign that was seen, standing and ease."""
     first = FirstError(rank=2, line=1, kind="cuda_oom_error", text="CUDA out of memory")
-    assert fix_score(made, Incident(first_error=first), {"fact:behind"}) == score
+    job = Job(
+        incident=Incident(first_error=first),
+        seen={"fact:behind"},
+        likeness={"c/like": 1.5},
+        proven=frozenset({"c/helped"}),
+    )
+    assert fix_score(made, job) == score
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "score"),
     [
-        ("a_b_c", "c/a-b", 2.4167),  # 2 of 3 words
-        ("a_b", "c/a", 0.75),  # half is no match
-        ("error", "c/error", 0.75),  # "error" is in nearly every kind
+        ("a_b_c", "c/a-b", 2.5417),  # 2 of 3 words
+        ("a_b", "c/a", 0.875),  # half is no match
+        ("error", "c/error", 0.875),  # "error" is in nearly every kind
     ],
 )
 def test_words_of_the_first_error_in_the_id(kind: str, name: str, score: float) -> None:
     """2.5 times the share of its words, where that is more than half."""
     first = FirstError(rank=2, line=1, kind=kind, text="")
-    made = fix_score(fix(name), Incident(first_error=first))
+    made = fix_score(fix(name), Job(incident=Incident(first_error=first)))
     assert made == pytest.approx(score, abs=1e-4)
 
 
@@ -165,10 +185,10 @@ def test_what_is_made_for_elsewhere(applies: AppliesTo, incident: Incident, fore
 
 
 def test_a_fix_made_for_another_sign_stands_behind() -> None:
-    """Where none of its signs was seen it comes last, wherever it applies; its order is kept."""
+    """Where one of its signs was seen it comes first, where none was, last."""
     fixes = [fix("b", signs=("cue:other",)), fix("c"), fix("a"), fix("d", signs=("cue:ours",))]
-    ordered = here_first(fixes, Incident(), {"cue:ours"})
-    assert [item.id for item in ordered] == ["c", "a", "d", "b"]
+    ordered = order_fixes(fixes, Job(incident=Incident(), seen={"cue:ours"}))
+    assert [item.id for item in ordered] == ["d", "a", "c", "b"]
 
 
 def test_a_fix_made_for_what_was_seen_comes_first(service: Service) -> None:
@@ -197,3 +217,157 @@ def test_no_timeout_asks_for_nothing_to_be_collected(service: Service) -> None:
     """Where nothing hung there is nothing to switch on for the next run."""
     found = service.diagnose_text("error: could not compile `demo` (bin) due to 1 previous error")
     assert (found.status, found.next) == ("no_timeout", ())
+
+
+NAMES = framework_names(
+    (
+        FrameworkName(id="pytorch", words=("torch", "torchrun"), group="base"),
+        FrameworkName(id="paddle", group="base"),
+        FrameworkName(id="deepspeed", group="engine"),
+        FrameworkName(id="megatron", group="engine"),
+        FrameworkName(id="vllm"),
+        FrameworkName(id="nemo", built_on=("megatron",)),
+        FrameworkName(id="mpi", words=("mpirun",), group="launcher"),
+        FrameworkName(id="torchrun", group="launcher"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("report", "made_for", "foreign"),
+    [
+        ("it hangs", ("deepspeed",), False),  # nobody says what it runs on
+        ("Megatron hangs", ("deepspeed",), True),
+        ("Megatron hangs", ("deepspeed", "megatron"), False),
+        ("NeMo hangs", ("megatron",), False),  # NeMo is built on it
+        ("vLLM hangs", ("nemo",), True),
+        ("vLLM hangs", ("pytorch",), False),
+        ("Paddle hangs", ("pytorch",), True),
+        ("Paddle hangs, torch does not", ("pytorch",), False),
+        ("Paddle hangs", (), False),
+    ],
+)
+def test_fixes_of_another_framework_are_left_out(
+    report: str, made_for: tuple[str, ...], foreign: bool
+) -> None:
+    """What is made for one framework is not listed where another one is named."""
+    made = fix("c/x", applies_to=AppliesTo(frameworks=made_for))
+    job = Job(incident=Incident(), uses=NAMES.used(report), names=NAMES)
+    assert (order_fixes([made], job) == []) is foreign
+
+
+@pytest.mark.parametrize(
+    ("report", "commands"),
+    [
+        ("it hangs", ("torchrun train.py", "df -h")),
+        ("started by mpirun", ("df -h",)),
+        ("started by mpirun and by torchrun", ("torchrun train.py", "df -h")),
+        ("Paddle hangs", ("df -h",)),
+    ],
+)
+def test_commands_for_another_launcher_are_left_out(report: str, commands: tuple[str, ...]) -> None:
+    """Who starts by mpirun is told of no torchrun; a fix of nothing else is left out."""
+    made = fix("c/x", commands=("torchrun train.py", "df -h"))
+    job = Job(incident=Incident(), uses=NAMES.used(report), names=NAMES)
+    assert job.commands(made) == commands
+    alone = fix("c/y", commands=("torchrun train.py",))
+    assert bool(order_fixes([alone], job)) is (len(commands) == 2)
+
+
+TIMED_OUT = (
+    "[rank1]:[E ProcessGroupNCCL.cpp:607] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=142, OpType=_ALLGATHER_BASE, NumelIn=8, NumelOut=32, Timeout(ms)=600000) ran "
+    "for 600105 milliseconds before timing out.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (
+            (
+                "ZeRO-3 fine-tuning of a vision language model hangs once a rank has a batch "
+                "of text only while the others have images.\n"
+            ),
+            "collective-mismatch/dummy-modality",
+        ),
+        (
+            "用 FSDP 微调多模态模型，图文和纯文本混训，某个 rank 整批都是纯文本时就卡住。\n",
+            "collective-mismatch/dummy-modality",
+        ),
+        (
+            (
+                "It hangs at the first checkpoint with DeepSpeed:\n"
+                "if accelerator.is_main_process:\n    accelerator.save_state(output_dir)\n"
+            ),
+            "collective-mismatch/save-on-all-ranks",
+        ),
+        (
+            (
+                "DeepSpeed 训练一到存检查点就卡住，代码如下：\nif accelerator.is_main_process:\n"
+                "    accelerator.save_state(output_dir)\n"
+            ),
+            "collective-mismatch/save-on-all-ranks",
+        ),
+        (
+            (
+                "Two cards hang in the first all_reduce at 100 % utilisation. lspci shows "
+                "ACSCtl with SrcValid+ on the PCIe bridges.\n"
+            ),
+            "p2p-topology/acs-iommu",
+        ),
+        (
+            "两张卡一做 all_reduce 就卡住，利用率 100%，lspci 里 ACSCtl 是 SrcValid+。\n",
+            "p2p-topology/acs-iommu",
+        ),
+        (
+            (
+                "Two RTX 4090 hang right after init at 100 % utilisation, one GPU alone works. P2P "
+                "between the cards seems broken.\n"
+            ),
+            "p2p-topology/disable-check",
+        ),
+        (
+            "两张 3090 初始化后就卡死，利用率 100%，单卡正常，怀疑显卡之间的 P2P 直连坏了。\n",
+            "p2p-topology/disable-check",
+        ),
+    ],
+)
+def test_the_fix_for_what_was_told_comes_first(service: Service, words: str, first: str) -> None:
+    """The fix a person needs is the first of its cause, in both languages."""
+    found = service.diagnose_text(words + TIMED_OUT, top=19)
+    listed = {cause.id: [fix.id for fix in cause.fixes] for cause in found.causes}
+    assert listed[first.partition("/")[0]][0] == first
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (
+            "Every rank tokenizes the whole dataset before training with the HF Trainer; that "
+            "takes more than half an hour and the others time out in a barrier.\n"
+        ),
+        "用 LLaMA-Factory 多卡训练，每个 rank 都在分词，要一个多小时，其它卡等待时超时。\n",
+    ],
+)
+def test_who_tokenises_everywhere_is_told_to_do_it_once(service: Service, words: str) -> None:
+    """Several processes and the main process first are among the first three fixes."""
+    found = service.diagnose_text(words + TIMED_OUT, top=19)
+    listed = [f.id for c in found.causes if c.id == "rank0-long-work" for f in c.fixes]
+    assert "rank0-long-work/map-once" in listed[:3]
+
+
+def test_acs_is_cleared_at_once_and_p2p_switched_off_in_one_line(service: Service) -> None:
+    """The first command of each needs no reboot."""
+    fixes = {fix.id: fix for fix in service.knowledge.cause_by_id["p2p-topology"].fixes}
+    assert "setpci" in fixes["p2p-topology/acs-iommu"].commands[0]
+    assert fixes["p2p-topology/disable-check"].commands[0] == "export NCCL_P2P_DISABLE=1"
+
+
+def test_an_ascend_is_told_of_no_nccl(service: Service) -> None:
+    """The link set-up of HCCL gets its own fix first and no NCCL variable in any command."""
+    log = (service.settings.data / "examples" / "ascend-link-setup.log").read_text("utf-8")
+    cause = service.diagnose_text(log).causes[0]
+    assert cause.fixes[0].id == "network-config/hccl"
+    commands = [command for fix in cause.fixes for command in fix.commands]
+    assert not [command for command in commands if "NCCL_" in command]

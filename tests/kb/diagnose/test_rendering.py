@@ -398,17 +398,23 @@ def test_a_case_of_a_likelier_cause_is_more_alike() -> None:
     assert [(item.id, item.score) for item in shown.cases] == scores
 
 
-def test_fixes_of_a_case_very_much_alike_come_first() -> None:
-    """Its best confirmed fix from 0.5 on; four fixes in all."""
+def test_the_fix_of_a_case_that_matches_comes_first() -> None:
+    """Its best confirmed fix, from 0.5 on, of a framework of the job and of no other stage."""
     fixes = (fix("case/1", cost="high"), fix("case/2", status="confirmed"))
-    near = replace(case("near", "alpha"), fixes=fixes)
-    own = [item.id for item in lead(answer()).fixes]
-    assert own == ["alpha/a", "alpha/b", "alpha/c", "alpha/d"]
-    alike = [item.id for item in lead(answer(hits=[(near, 0.5)])).fixes]
-    assert alike == ["case/2", "alpha/a", "alpha/b", "alpha/c"]
-    assert [item.id for item in lead(answer(hits=[(near, 0.4999)])).fixes] == own
-    doubtful = replace(near, fixes=fixes[:1])
-    assert [item.id for item in lead(answer(hits=[(doubtful, 0.9)])).fixes] == own
+    job = Incident(backend="nccl", frameworks=("deepspeed",), stage="save")
+
+    def listed(score: float, **tags: object) -> list[str]:
+        entry = replace(case("near", "alpha", tags=Tags(**tags)), fixes=fixes)  # type: ignore[arg-type]
+        shown = answer(incident=job, hits=[(entry, score)])
+        return [item.id for item in lead(shown).fixes]
+
+    own = [item.id for item in lead(answer(incident=job)).fixes]
+    assert own == ["alpha/a", "alpha/b", "alpha/c", "alpha/d", "alpha/e"]
+    assert listed(0.5, frameworks=("deepspeed",)) == ["case/2", *own]
+    assert listed(0.5, frameworks=("deepspeed",), stage="save") == ["case/2", *own]
+    assert listed(0.5, frameworks=("deepspeed",), stage="eval") == own
+    assert listed(0.5, frameworks=("vllm",), stage="save") == own
+    assert listed(0.4999, frameworks=("deepspeed",)) == own
 
 
 def test_checks_that_can_be_done_here() -> None:

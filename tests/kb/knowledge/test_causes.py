@@ -40,13 +40,14 @@ IDS = (
     "unknown",
 )
 FRAMEWORKS = {
+    "spark", "dask", "ucx", "lightgbm", "xgboost",
     "accelerate", "ascend", "cosyvoice", "ddp", "deepep", "deepspeed", "fsdp", "jax", "lightning",
-    "llama-factory", "megatron", "ms-swift", "nemo", "openrlhf", "pytorch", "ray", "sglang",
+    "llamafactory", "megatron", "ms-swift", "nemo", "openrlhf", "pytorch", "ray", "sglang",
     "torchtitan", "transformers", "trl", "verl", "vllm", "webdataset", "wenet", "xtuner",
 }  # fmt: skip
 REQUIRED_FRAMEWORKS = {
     "ddp", "fsdp", "deepspeed", "transformers", "accelerate", "lightning", "megatron", "nemo",
-    "verl", "openrlhf", "trl", "ms-swift", "llama-factory", "vllm", "sglang", "ascend",
+    "verl", "openrlhf", "trl", "ms-swift", "llamafactory", "vllm", "sglang", "ascend",
 }  # fmt: skip
 BACKENDS = {"nccl", "gloo", "hccl", "rccl"}
 URL = re.compile(r"https?://[\w.-]+\.[a-z]{2,}(?:/[^\s<>\"']*)?\Z")

@@ -1,0 +1,116 @@
+"""How much of what was reported a fix speaks of: by meaning, and by the words they share.
+
+Meaning is the cosine of both texts' embeddings, words are BM25 of the fix's title, steps and
+commands in both languages over the distinct words of the report.
+Source of BM25: Robertson, Zaragoza 2009, https://doi.org/10.1561/1500000019
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.text.tokenizer import Tokenizer
+from kb.types.knowledge import Fix
+from kb.types.vocabulary import Language
+
+if TYPE_CHECKING:
+    from kb.embed import Embedder
+
+K1 = 1.2  # how fast a repeated word stops counting; the usual value
+B = 0.5  # how much a long fix is held against it; they differ little in length
+MEANING = 6.0  # points of a cosine of 1: fixes of one cause differ by .2 or so
+WORDS = 0.15  # points of a unit of BM25: fixes of one cause differ by ten or so
+FEW_CHARS = 100  # length of words that count half: "it hangs" tells no fixes apart
+LANGUAGES: tuple[Language, ...] = ("zh", "en")
+
+
+class FixLikeness:
+    """Compares reports with fixes; what it needs of them is made on first use."""
+
+    def __init__(self, fixes: Sequence[Fix], embedder: Embedder, tokenizer: Tokenizer) -> None:
+        self._fixes = tuple(fixes)
+        self._embedder = embedder
+        self._tokenizer = tokenizer
+
+    def points(self, words: str, query: str, others: Sequence[Fix] = ()) -> dict[str, float]:
+        """Points of likeness by the id of the fix; they differ where a report tells fixes apart.
+
+        Args:
+            words: what a person says; the fewer, the less they tell.
+            query: words and lines that matter, as they are searched with.
+            others: fixes beside its own, those of similar cases.
+        """
+        if not words or not query:
+            return {}
+        vector = self._embedder.encode_queries([words])[0]
+        tokens = set(self._tokenizer.tokens(query))
+        trust = len(words) / (len(words) + FEW_CHARS)
+        fixes = (*self._fixes, *others)
+        cosines = [*self._cosines(self._vectors, vector)]
+        counts = [*self._counts]
+        if others:
+            cosines += self._cosines(self._encode(others), vector)
+            counts += self._count(others)
+        return {
+            fix.id: trust * (MEANING * cosine + WORDS * self._bm25(tokens, count))
+            for fix, cosine, count in zip(fixes, cosines, counts, strict=True)
+        }
+
+    @staticmethod
+    def _cosines(
+        vectors: Mapping[Language, NDArray[np.float32]], vector: NDArray[np.float32]
+    ) -> list[float]:
+        best: list[float] = np.max([each @ vector for each in vectors.values()], axis=0).tolist()
+        return best
+
+    def _bm25(self, tokens: set[str], counts: Mapping[str, int]) -> float:
+        length = K1 * (1 - B + B * sum(counts.values()) / self._mean_length)
+        return math.fsum(
+            self._idf.get(token, 0.0) * counts[token] * (K1 + 1) / (counts[token] + length)
+            for token in sorted(tokens & counts.keys())
+        )
+
+    @cached_property
+    def _vectors(self) -> dict[Language, NDArray[np.float32]]:
+        return self._encode(self._fixes)
+
+    def _encode(self, fixes: Sequence[Fix]) -> dict[Language, NDArray[np.float32]]:
+        return {
+            language: self._embedder.encode_passages([_prose(fix, language) for fix in fixes])
+            for language in LANGUAGES
+        }
+
+    @cached_property
+    def _counts(self) -> list[Counter[str]]:
+        return self._count(self._fixes)
+
+    def _count(self, fixes: Sequence[Fix]) -> list[Counter[str]]:
+        texts = [
+            "\n".join((*(_prose(fix, language) for language in LANGUAGES), *fix.commands, fix.id))
+            for fix in fixes
+        ]
+        return [Counter(self._tokenizer.tokens(text)) for text in texts]
+
+    @cached_property
+    def _mean_length(self) -> float:
+        return sum(sum(counts.values()) for counts in self._counts) / max(len(self._counts), 1)
+
+    @cached_property
+    def _idf(self) -> dict[str, float]:
+        having = Counter(token for counts in self._counts for token in counts)
+        number = len(self._counts)
+        return {
+            token: math.log(1 + (number - count + 0.5) / (count + 0.5))
+            for token, count in having.items()
+        }
+
+
+def _prose(fix: Fix, language: Language) -> str:
+    return "\n".join((fix.title.get(language), *(step.get(language) for step in fix.steps)))

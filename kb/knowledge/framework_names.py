@@ -1,0 +1,74 @@
+"""Which frameworks a text names, and what a job of those frameworks uses as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from kb.types.knowledge import FrameworkName
+from kb.types.vocabulary import NameGroup
+
+MAX_CHARS = 100_000  # of a text: who runs what is said early
+
+
+def spellings(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Expressions for a name: its id, dashes and underscores alike, and its other words."""
+    return (re.sub(r"\\?[-_]", "[-_]", re.escape(name)), *words)
+
+
+def name_expression(name: str, words: Sequence[str]) -> re.Pattern[str]:
+    """Finds a name whatever its case, bounded by what is not an ASCII letter or digit."""
+    either = (rf"(?<![A-Za-z0-9])(?:{word})(?![A-Za-z0-9])" for word in spellings(name, words))
+    return re.compile("|".join(f"(?:{word})" for word in either), re.IGNORECASE)
+
+
+class FrameworkNames:
+    """Finds the names of data/framework_names.yaml."""
+
+    def __init__(self, names: Sequence[FrameworkName]) -> None:
+        self._names = {name.id: name for name in names}
+        self._logged = {name.logged_as: name.id for name in names if name.logged_as}
+        self._found_by = {name.id: name_expression(name.id, name.words) for name in names}
+
+    def named(self, text: str) -> frozenset[str]:
+        """The names that stand in a text."""
+        start = text[:MAX_CHARS]
+        return frozenset(name for name, found in self._found_by.items() if found.search(start))
+
+    def used(self, text: str, logged: Sequence[str] = ()) -> frozenset[str]:
+        """What a job uses whose report is `text`, and whose log names `logged`."""
+        used = {*self.named(text), *(self._logged.get(name, name) for name in logged)}
+        waiting = list(used)
+        while waiting:
+            name = self._names.get(waiting.pop())
+            new = {*name.built_on} - used if name else set()
+            used |= new
+            waiting += new
+        return frozenset(used)
+
+    def of_group(self, names: frozenset[str], group: NameGroup | None) -> frozenset[str]:
+        """Those of `names` that are of a group; None: the frameworks proper."""
+        return frozenset(
+            name
+            for name in names
+            if (self._names[name].group if name in self._names else None) == group
+        )
+
+    def foreign(self, text: str, used: frozenset[str]) -> bool:
+        """Whether a text is for another launcher, device or base than those a job uses."""
+        named = self.named(text)
+        for group in GROUPS_OF_ONE:
+            here, there = self.of_group(used, group), self.of_group(named, group)
+            if here and there and not here & there:
+                return True
+        return False
+
+
+@lru_cache(maxsize=2)
+def framework_names(names: tuple[FrameworkName, ...]) -> FrameworkNames:
+    """What finds `names`, compiled once."""
+    return FrameworkNames(names)
+
+
+GROUPS_OF_ONE: tuple[NameGroup, ...] = ("base", "launcher", "device")  # a job uses one of each
