@@ -20,6 +20,7 @@ GENERAL = 1.0  # applies everywhere
 NAMED = 2.5  # made for the very error that came first
 SIGNED = 2.5  # made for a sign that was seen, an error or a person's words
 PROVEN = 3.0  # helped in a case that matches: a report likes it as well as others, and it is first
+ASSUMED = 0.9  # for what nearly every job runs on, though nothing names it
 UNSEEN = -1.0  # for a framework the input does not name
 UNSIGNED = -1.0  # made for signs none of which was seen
 EXCLUDED = -10.0  # for another backend or version than the one seen
@@ -132,7 +133,7 @@ def fit(applies: AppliesTo, incident: Incident) -> float:
 def _named_here(made_for: Collection[str], seen: Collection[str]) -> float:
     if {*made_for} & {*seen} - {*COMMON}:
         return FITS
-    return GENERAL if {*made_for} & {*COMMON} else UNSEEN
+    return ASSUMED if {*made_for} & {*COMMON} else UNSEEN
 
 
 def elsewhere(applies: AppliesTo, incident: Incident) -> bool:
