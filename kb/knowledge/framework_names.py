@@ -10,6 +10,7 @@ from kb.types.knowledge import FrameworkName
 from kb.types.vocabulary import NameGroup
 
 MAX_CHARS = 100_000  # of a text: who runs what is said early
+COMMANDS_CACHED = 2048  # all fixes have 900 commands
 
 
 def spellings(name: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -30,6 +31,7 @@ class FrameworkNames:
         self._names = {name.id: name for name in names}
         self._logged = {name.logged_as: name.id for name in names if name.logged_as}
         self._found_by = {name.id: name_expression(name.id, name.words) for name in names}
+        self._in_command = lru_cache(maxsize=COMMANDS_CACHED)(self.named)
 
     def named(self, text: str) -> frozenset[str]:
         """The names that stand in a text."""
@@ -55,9 +57,9 @@ class FrameworkNames:
             if (self._names[name].group if name in self._names else None) == group
         )
 
-    def foreign(self, text: str, used: frozenset[str]) -> bool:
-        """Whether a text is for another launcher, device or base than those a job uses."""
-        named = self.named(text)
+    def foreign(self, command: str, used: frozenset[str]) -> bool:
+        """Whether a command is for another launcher, device or base than those a job uses."""
+        named = self._in_command(command)
         for group in GROUPS_OF_ONE:
             here, there = self.of_group(used, group), self.of_group(named, group)
             if here and there and not here & there:
