@@ -22,6 +22,7 @@ SIGNED = 2.5  # made for a sign that was seen, an error or a person's words
 PROVEN = 3.0  # helped in a case that matches: a report likes it as well as others, and it is first
 ASSUMED = 0.9  # for what nearly every job runs on, though nothing names it
 UNSEEN = -1.0  # for a framework the input does not name
+UNSTAGED = -0.25  # for a stage, and nothing says where the job was
 UNSIGNED = -1.0  # made for signs none of which was seen
 EXCLUDED = -10.0  # for another backend or version than the one seen
 COMMON = ("pytorch", "ddp")  # frameworks hardly a log names, for nearly every job runs on them
@@ -125,7 +126,9 @@ def fit(applies: AppliesTo, incident: Incident) -> float:
         score += _named_here(applies.frameworks, incident.frameworks)
     else:
         score += GENERAL
-    if applies.stages and incident.stage != "unknown":
+    if applies.stages and incident.stage == "unknown":
+        score += UNSTAGED
+    elif applies.stages:
         score += FITS / 4 if incident.stage in applies.stages else UNSEEN
     return score
 

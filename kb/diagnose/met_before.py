@@ -1,9 +1,9 @@
 """Met before: the team's own incident, or a case, that is this incident.
 
-It has the leading cause and the same error (`kb.diagnose.same_error`), or the same operation in the
-same stage of the same framework where no log shows what failed, and is alike in the rest. A
-description without a log has to be nearer. Of 1,075 threads judged without their own cases the
-entries chosen so had the right cause in 97 %.
+It has the leading cause (or is of the team, of nearly the same log) and the same error
+(`kb.diagnose.same_error`), or the same operation in the same stage of the same framework where no
+log shows what failed, and is alike in the rest. A description without a log has to be nearer. Of
+1,075 threads judged without their own cases the entries chosen so had the right cause in 97 %.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kb.types.knowledge import EventType, Fix
 from kb.types.vocabulary import UNKNOWN
 
 SAME_ERROR = 0.75  # likeness of the same incident where its error is the same
+SAME_LOG = 0.9  # score of what is nearly the same log, whatever cause leads
 SAME_WORDS = 0.85  # where only a description tells: there is no error to compare
 OWN, CASE, OTHER = range(3)  # whose entry stands first
 ORDER = {"incident": OWN, "case": CASE}
@@ -45,10 +46,16 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
     same: list[tuple[int, float, str]] = []
     for hit in verdict.hits:
         entry = verdict.entries[hit.entry_id]
+        marks = verdict.marks.get(entry.id, NO_MARKS)
         alike = likeness(hit.score, leading.probability)
-        if not entry.causes or entry.causes[0].id != leading.cause:
+        if not entry.causes:
             continue
-        if alike >= _least_likeness(own, verdict.marks.get(entry.id, NO_MARKS), incident, entry):
+        if entry.causes[0].id != leading.cause:
+            same_log = hit.score >= SAME_LOG and own.shared(marks).errors
+            if entry.kind != "incident" or not same_log:
+                continue
+            alike = hit.score  # the team knows what its log does not show
+        if alike >= _least_likeness(own, marks, incident, entry):
             same.append((ORDER.get(entry.kind, OTHER), -alike, entry.id))
     if not same:
         return None
@@ -61,7 +68,7 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
         kind=entry.kind,
         when=entry.resolved_on[:DAY_CHARS] or entry.date,
         title=entry.title.get(words.language),
-        cause=leading.cause,
+        cause=entry.causes[0].id,
         fix=fix.title.get(words.language) if fix else "",
         command=next(iter(fix.commands), "") if fix else "",
         url=entry.url,
@@ -72,8 +79,13 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
 
 def _least_likeness(own: ErrorMarks, marks: ErrorMarks, incident: Incident, entry: Entry) -> float:
     """How alike an entry of the leading cause has to be to be the same incident."""
-    if own and marks:
-        return SAME_ERROR if own.shared(marks) else math.inf
+    shared = own.shared(marks)
+    if shared.errors:
+        return SAME_ERROR
+    if own and marks and not (shared.sizes and own.errors == marks.errors):
+        return math.inf
+    if shared.sizes:  # a team's jobs are of the same sizes
+        return SAME_WORDS if entry.kind == "incident" else SAME_ERROR
     tags = entry.tags
     same_place = incident.stage == tags.stage != UNKNOWN and incident.op in tags.ops
     if same_place and set(incident.frameworks) & set(tags.frameworks):

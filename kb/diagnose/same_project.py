@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from kb.diagnose.same_error import ErrorMarks
+from kb.diagnose.same_error import NO_MARKS, ErrorMarks
 from kb.diagnose.signals import Signal
 from kb.types.entries import Entry, Hit
 
@@ -86,7 +86,8 @@ class ProjectNames:
         for hit in hits[:NEAREST]:
             entry = entries[hit.entry_id]
             rarity = self._of_project(entry, folded) if entry.causes else 0.0
-            if rarity and (marks := shared(entry)):
+            marks = shared(entry) if rarity else NO_MARKS
+            if marks.errors or (marks.sizes and entry.kind != "incident"):
                 weighed.append((_nats(entry, rarity, text, marks) * hit.score, entry.id))
         if not weighed:
             return []
@@ -118,7 +119,7 @@ def _nats(entry: Entry, rarity: float, text: str, marks: ErrorMarks) -> float:
     nats = NAMED * rarity
     if any(_mentions(op, text) for op in entry.tags.ops):
         nats += SAME_OP * rarity
-    if marks.sizes:
+    if marks.sizes and entry.kind != "incident":  # a team's jobs are of the same sizes
         nats += SAME_SIZE
     return nats * STANDING[entry.status]
 

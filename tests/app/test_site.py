@@ -112,12 +112,12 @@ def test_a_broken_folder_is_one_line(tmp_path: Path, verb: list[str]) -> None:
 
 def test_the_page_has_the_notices_above_its_verdict(real: Service) -> None:
     """As text and links, in the first thing that is laid out."""
-    from app.web.components.diagnosis import ShownDiagnosis, head
+    from app.web.components.answer_head import headline_html
 
     reading = real.read_text(LOG)
     answer = real.answer(reading, language="zh")
     words = Words(real.knowledge.labels, "zh")
-    shown = str(head(ShownDiagnosis(diagnosis=answer, words=words, reading=reading, windows=())))
+    shown = str(headline_html(answer, words))
     notice = shown.index("团队通知：存储正在维护")
     assert shown.index("团队通知：主机 gpu-node-17.cluster.local") < notice < shown.index("<h1")
     assert 'href="https://status.example.com/1"' in shown

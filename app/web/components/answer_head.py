@@ -37,7 +37,6 @@ def show_head(shown: ShownDiagnosis) -> None:
     """What happened, what to do first, how sure and why, and the line of the log that shows it."""
     diagnosis, words = shown.diagnosis, shown.words
     with st.container(key="tk_head"):
-        show(join(cards.team_line(text, url) for text, url in present.notices(diagnosis, words)))
         show(headline_html(diagnosis, words))
         if diagnosis.first_fix is not None:
             _show_first_step(diagnosis.first_fix, head.first_label(diagnosis, words), words)
@@ -47,10 +46,11 @@ def show_head(shown: ShownDiagnosis) -> None:
 
 
 def headline_html(diagnosis: Diagnosis, words: Words) -> Markup:
-    """What happened; of an answer saved before there were headlines, the verdict."""
+    """The team's notices, and what happened; the verdict of answers without a headline."""
     return html(
-        '<section class="tk-verdict tk-{tone}" aria-live="polite">'
+        '{notices}<section class="tk-verdict tk-{tone}" aria-live="polite">'
         '<h1 class="tk-h1">{headline}</h1></section>',
+        notices=join(cards.team_line(text, url) for text, url in present.notices(diagnosis, words)),
         tone=tone(diagnosis),
         headline=head.title(diagnosis, words),
     )

@@ -140,7 +140,8 @@ def show_fixes(
 ) -> None:
     """Fixes under a heading, the first ones unfolded; nothing where there are none.
 
-    Of the fix that stands above as the `first` thing to do, only the rest is shown.
+    Of the fix that stands above as the `first` thing to do only the rest is shown, and its command
+    stands nowhere again.
     """
     if not fixes:
         return
@@ -160,7 +161,7 @@ def show_fixes(
             ]
             markup.show(markup.pairs((name, inline(text)) for name, text in notes))
             for command in fix.commands:
-                if above is None or command != above.command:
+                if first is None or command != first.command:
                     show_command(command)
             markup.show(sources(fix.sources, words))
 

@@ -107,10 +107,8 @@ def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
     evidence = [item for item in cause.evidence if number > 1 or not _in_head(item, shown)]
     label = "heading.evidence" if len(evidence) == len(cause.evidence) else "page.more_evidence"
     show(markup.section(words(label), evidence_html(shown, evidence), level=3))
-    first = diagnosis.first_fix if number == 1 else None
-    cards.show_fixes(
-        cause.fixes, words, level=3, opened=OPEN_FIXES if number == 1 else 0, first=first
-    )
+    opened = OPEN_FIXES if number == 1 else 0
+    cards.show_fixes(cause.fixes, words, level=3, opened=opened, first=diagnosis.first_fix)
     show(join(cards.team_line(title, url) for title, url in present.runbooks(cause, words)))
     checks = [check for check in cause.checks if check != diagnosis.best_check]
     if checks:

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from app.render.escape import md_text
 from kb.diagnose.wording import percent
 from kb.service import Service
 from kb.types.answer import Diagnosis
@@ -27,7 +29,7 @@ def test_the_page_shows_the_causes_of_the_service(
     page = open_page("diagnose")
     page.text_area(key="paste").input(INPUTS[name])
     page.button(key="run").click().run()
-    compare(html_of(page), diagnosis)
+    compare(page, diagnosis)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -47,14 +49,20 @@ def test_the_page_reads_files_as_every_face_does(
         [(file, content, "application/octet-stream") for file, content in contents.items()]
     )
     page.button(key="run").click().run()
-    compare(html_of(page), diagnosis)
+    compare(page, diagnosis)
 
 
-def compare(page: str, diagnosis: Diagnosis) -> None:
-    """The page has the causes of the diagnosis, in their order, with their probabilities."""
-    titles = [(int(number), html.unescape(title)) for number, title in TITLES.findall(page)]
-    assert sorted(titles) == [
-        (number, cause.title) for number, cause in enumerate(diagnosis.causes, start=1)
+def compare(page: AppTest, diagnosis: Diagnosis) -> None:
+    """The page has the causes of the diagnosis, in their order, with their probabilities.
+
+    The first one is unfolded; of the others the label says which they are.
+    """
+    body = html_of(page)
+    titles = [(int(number), html.unescape(title)) for number, title in TITLES.findall(body)]
+    assert titles == [(number, cause.title) for number, cause in enumerate(diagnosis.causes[:1], 1)]
+    labels = [item.label for item in page.expander if item.label[:1].isdigit()]
+    assert [label.split(" · ")[1] for label in labels] == [
+        md_text(cause.title) for cause in diagnosis.causes[1:]
     ]
-    shown = html.unescape(page)
+    shown = html.unescape(body + " ".join(labels))
     assert all(percent(cause.probability) in shown for cause in diagnosis.causes)

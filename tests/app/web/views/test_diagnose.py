@@ -320,7 +320,7 @@ def test_no_verdict_is_an_answer(service: Service, text: str, status: str) -> No
 
 def test_the_check_that_decides_comes_before_the_others(service: Service) -> None:
     """Also where one cause leads: on a phone as well, what stands first is read first."""
-    text = (service.settings.data / "examples" / "save-on-rank0.log").read_text(encoding="utf-8")
+    text = (service.settings.data / "examples" / "rank-behind.log").read_text(encoding="utf-8")
     page = diagnose(text)
     words = words_of(page, "en")
     shown = text_of(page)
