@@ -101,7 +101,7 @@ NCCL = Incident(backend="nccl", frameworks=("deepspeed",), stage="save")
         (AppliesTo(frameworks=("vllm",)), NCCL, -1.0),
         (AppliesTo(stages=("save",)), NCCL, 1.5),
         (AppliesTo(stages=("eval",)), NCCL, 0.0),
-        (AppliesTo(stages=("eval",)), Incident(), 1.0),  # nobody knows the stage
+        (AppliesTo(stages=("eval",)), Incident(), 0.75),  # nobody knows the stage
         (AppliesTo(frameworks=("deepspeed",), stages=("save",)), NCCL, 2.5),
         (AppliesTo(backends=("nccl",)), NCCL, 1.0),
         (AppliesTo(backends=("hccl",)), NCCL, -10.0),

@@ -240,9 +240,10 @@ def test_settings_are_judged_for_the_torch_a_person_named(torch: str, verdicts: 
 
 
 def test_without_a_timeout_nothing_is_asserted() -> None:
-    """No causes, cases, checks and nothing to collect; the share of the unknown stays."""
+    """No causes, checks and nothing to collect, only cases alike; the unknown's share stays."""
     shown = answer(status="no_timeout", hits=[(case("a", "alpha"), 0.9)])
-    assert (shown.causes, shown.cases, shown.next, shown.best_check) == ((), (), (), None)
+    assert (shown.causes, shown.next, shown.best_check) == ((), (), None)
+    assert [similar.id for similar in shown.cases] == ["a"]
     assert shown.summary == EN("summary.no_timeout")
     assert shown.unknown_probability == 0.15
 
