@@ -218,9 +218,10 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     )
     answer = replace(service.diagnose_text(LOG, language="en"), met_before=met)
     shown = str(answer_head.met_before_html(answer, words))
-    assert "Met on 2026-05-03:" in shown
+    assert "<b>Your team met this on 2026-05-03:</b>" in shown
     assert (
-        "rank 3&#39;s disk was full &lt;b&gt;</a>; fixed by: emptied <code>/scratch</code>" in shown
+        "rank 3&#39;s disk was full &lt;b&gt;</a>; what helped: emptied <code>/scratch</code>"
+        in shown
     )
     assert "<code>df -h</code>" in shown
     assert "id=incident-1" in shown
@@ -229,7 +230,7 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     assert "another stage" in shown
     assert answer_head.met_before_html(replace(answer, met_before=None), words) == ""
     undated = replace(answer, met_before=replace(met, when=""))
-    assert "<b>Met before:</b>" in str(answer_head.met_before_html(undated, words))
+    assert "<b>Your team met this before:</b>" in str(answer_head.met_before_html(undated, words))
     first = replace(answer.first_fix, title=met.fix, command=met.command)
     above = str(answer_head.met_before_html(replace(answer, first_fix=first), words))
     assert "scratch" not in above  # it is what is to be done first
