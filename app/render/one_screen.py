@@ -18,6 +18,7 @@ from kb.types.answer import Diagnosis, SimilarCase
 MAX_ROWS = 25  # of the window, wrapped commands counted as they show
 COMMAND_LINES = 6  # of a command; the rest is counted
 TEXT_LINES = 2  # of any other text
+MET_LINES = 3  # of the same incident met before: its title and what helped
 CASES = 3
 NEXT = 3
 WARNINGS = 2
@@ -171,7 +172,7 @@ def _met_before(answer: Diagnosis, words: Words, room: int) -> _Lines:
     link = (click.style(address, underline=True),) if address else ()
     what, whose = head.met_before(answer, words), head.met_label(answer, words)
     text = words("word.reason", what=whose, reason=what) if what else ""
-    return (*_text(text, room), *link)
+    return (*_text(text, room, most=MET_LINES), *link)
 
 
 def _line(answer: Diagnosis, words: Words, room: int) -> _Lines:

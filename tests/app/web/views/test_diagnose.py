@@ -237,6 +237,28 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     assert "df -h" not in above
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_what_the_team_wrote_down_is_what_to_do_first(service: Service, lang: Language) -> None:
+    """From one page to the next: said once, as what helped the team, without an empty box."""
+    log = f"deepspeed.initialize: DeepSpeedEngine, zero stage 3\n{LOG}"
+    page = diagnose(log)
+    page.selectbox(key="resolve_cause").set_value("rank-crash")
+    page.text_area(key="resolve_fix").input("Halved the micro batch")
+    page.button(key="record").click().run()
+    entry = service.entry(page.session_state[STATE].entry)
+    page = diagnose(log.replace("step 100", "step 300"), lang=lang)
+    words, shown = words_of(page, lang), text_of(page)
+    service.delete([entry.id])
+    when = entry.resolved_on[:10]
+    assert f"{words('head.helped_on', when=when)} Halved the micro batch" in shown
+    assert words("head.team_met_on", when=when) in shown
+    assert words("head.fix") not in shown
+    assert shown.count("Halved the micro batch") == 1
+    labels = [box.label for box in page.expander]
+    assert not [label for label in labels if label.startswith(words("page.first_fix"))]
+    assert not [label for label in labels if "Halved" in label]
+
+
 def test_evidence_stands_with_the_lines_around_it() -> None:
     """The lines of the log near an evidence are shown with their numbers, the error marked."""
     page = diagnose(LOG)
