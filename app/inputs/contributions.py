@@ -6,7 +6,7 @@ cause and fix can be changed, and incidents that were the same one can be merged
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +39,7 @@ __all__ = [
     "delete",
     "edit",
     "merge",
+    "outcome_of",
     "preload",
     "read_feedback",
     "resolve",
@@ -151,6 +152,19 @@ def resolve(service: Service, entry_id: str, resolution: Resolution, *, by: str 
         resolved = _resolved(service, _own_entry(service, entry_id), resolution, by)
         service.apply([resolved])
     return resolved
+
+
+def outcome_of(entry: Entry) -> Resolution | None:
+    """How an incident ended as somebody wrote it down; None where nobody did."""
+    fix = next((fix for fix in entry.fixes if fix.id == _outcome_id(entry)), None)
+    if fix is None or not entry.causes:
+        return None
+    return Resolution(
+        cause=entry.causes[0].id,
+        fix=fix.title.en,
+        commands=fix.commands,
+        url=next(iter(fix.sources), ""),
+    )
 
 
 def edit(service: Service, entry_id: str, changes: Changes, *, by: str = "") -> Entry:
@@ -310,11 +324,13 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
         sources=(url,) if url else (),
     )
     claim = CauseClaim(id=resolution.cause, status="confirmed", source=url)
+    earlier = outcome_of(entry)
+    replaced = {claim.id, earlier.cause} if earlier else {claim.id}
     section = Section(role="fixes", title=cause.title.get(language), text=text, language=language)
     return with_chunks(
         replace(
             entry,
-            causes=(claim, *(each for each in entry.causes if _stays(each, claim, entry))),
+            causes=(claim, *(each for each in entry.causes if _stays(each, replaced, entry))),
             fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
             sections=(*(each for each in entry.sections if each.role != "fixes"), section),
             status="confirmed",
@@ -326,10 +342,10 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
     )
 
 
-def _stays(cause: CauseClaim, outcome: CauseClaim, entry: Entry) -> bool:
+def _stays(cause: CauseClaim, replaced: Set[str], entry: Entry) -> bool:
     """Whether a cause stands beside the outcome: what an incident's log only suggested does not."""
     suggested = entry.kind == "incident" and cause.status == "unverified"
-    return cause.id != outcome.id and not suggested
+    return cause.id not in replaced and not suggested
 
 
 def delete(service: Service, entry_id: str) -> None:

@@ -68,8 +68,28 @@ def certainty_and_why(answer: Diagnosis, words: Words) -> str:
 
 
 def first_label(answer: Diagnosis, words: Words) -> str:
-    """The words before the first step: ``Do first``, ``Check first``; empty where there is none."""
-    return words(f"head.{answer.first_fix.kind}") if answer.first_fix else ""
+    """The words before the first step: ``Do first``, ``Check first``; empty where there is none.
+
+    Of what helped the team when it met the same incident they say so.
+    """
+    if answer.first_fix is None:
+        return ""
+    if helped_team(answer) and answer.met_before is not None:
+        when = answer.met_before.when
+        return words("head.helped_on", when=when) if when else words("head.helped_team")
+    return words(f"head.{answer.first_fix.kind}")
+
+
+def helped_before(answer: Diagnosis) -> bool:
+    """Whether the first step is what helped when the same incident was met before."""
+    met, step = answer.met_before, answer.first_fix
+    return met is not None and step is not None and bool(met.fix) and step.title == met.fix
+
+
+def helped_team(answer: Diagnosis) -> bool:
+    """Whether the first step is what helped the team itself then."""
+    met = answer.met_before
+    return met is not None and met.kind == "incident" and helped_before(answer)
 
 
 def first_title(answer: Diagnosis, words: Words) -> str:
@@ -99,13 +119,35 @@ def caution(answer: Diagnosis, words: Words) -> str:
 
 
 def met_before(answer: Diagnosis, words: Words) -> str:
-    """The same incident met before, on one line; empty where there is none."""
+    """The same incident met before and what helped, on one line; empty where there is none.
+
+    What helped is not said again where it is what to do first.
+    """
     met = answer.met_before
     if met is None:
         return ""
     same = words("head.same_incident", entry=met.entry, cause=met.cause, title=met.title)
-    helped = words("head.helped", fix=met.fix) if met.fix else ""
-    return " · ".join(filter(None, (met.when, same, helped)))
+    return same + met_fix(answer, words)
+
+
+def met_fix(answer: Diagnosis, words: Words) -> str:
+    """What helped then, to be said behind the title; empty where nobody knows or it is said."""
+    met = answer.met_before
+    if met is None or not met.fix or helped_before(answer):
+        return ""
+    return words("head.helped", fix=met.fix)
+
+
+def met_label(answer: Diagnosis, words: Words) -> str:
+    """Whose the same incident is: the team's own, with its day, a case's or an imported page's."""
+    met = answer.met_before
+    if met is None:
+        return ""
+    if met.kind == "incident":
+        return words("head.team_met_on", when=met.when) if met.when else words("head.team_met")
+    if met.kind == "case":
+        return words("head.site_case_met" if met.origin == "site" else "head.case_met")
+    return words("head.page_met")
 
 
 def met_address(answer: Diagnosis) -> str:

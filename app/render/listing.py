@@ -20,7 +20,7 @@ from app.render.terminal import (
 from kb.diagnose.rendering import answer_fix
 from kb.knowledge.labels import Words
 from kb.types.answer import AnswerCheck, SettingWarning
-from kb.types.entries import Entry, Hit, SearchResult, Section
+from kb.types.entries import Entry, Hit, RankPlace, SearchResult, Section
 from kb.types.knowledge import Advice, Bilingual, Cause, Fix
 from kb.types.vocabulary import Language
 
@@ -158,14 +158,10 @@ def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
     where = [*tags.frameworks, tags.backend, *tags.ops, *tags.hardware, *versions]
     if tags.stage != "unknown":
         where.append(words.term("stage", tags.stage))
-    places = [
-        " · ".join(plain(part) for part in (str(place.rank), place.host, place.gpu) if part)
-        for place in entry.culprits
-    ]
     rows = (
         ("row.project", plain(entry.project)),
         ("row.cause", words.listing(causes)),
-        ("row.culprit", words.listing(places)),
+        ("row.culprit", words.listing(place_text(place) for place in entry.culprits)),
         ("row.labels", words.listing([plain(label) for label in entry.labels])),
         ("row.resolved", " · ".join(filter(None, (entry.resolved_on, plain(entry.resolved_by))))),
         ("row.merged", words.listing(entry.merged)),
@@ -175,6 +171,13 @@ def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
         ("row.link", safe_url(entry.url)),
     )
     return [(name, value) for name, value in rows if value]
+
+
+def place_text(place: RankPlace) -> str:
+    """A culprit in short: ``rank 3 @ gpu-07 GPU 3 (1b:00)``."""
+    rank = "" if place.rank is None else f"rank {place.rank}"
+    where = " ".join(filter(None, (plain(place.host), place.gpu and f"GPU {plain(place.gpu)}")))
+    return " @ ".join(filter(None, (rank, where)))
 
 
 def text_blocks(text: str) -> list[tuple[bool, list[str]]]:

@@ -87,7 +87,7 @@ def _first(answer: Diagnosis, words: Words) -> list[str]:
     if met := head.met_before(answer, words):
         address = head.met_address(answer)
         link = " · " + md_link(words("word.source"), address) if address else ""
-        blocks.append(f"**{words('head.met_before')}**: {md_text(met)}{link}")
+        blocks.append(f"**{md_text(head.met_label(answer, words))}**: {md_text(met)}{link}")
     return blocks
 
 

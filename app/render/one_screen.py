@@ -18,6 +18,7 @@ from kb.types.answer import Diagnosis, SimilarCase
 MAX_ROWS = 25  # of the window, wrapped commands counted as they show
 COMMAND_LINES = 6  # of a command; the rest is counted
 TEXT_LINES = 2  # of any other text
+MET_LINES = 3  # of the same incident met before: its title and what helped
 CASES = 3
 NEXT = 3
 WARNINGS = 2
@@ -30,6 +31,7 @@ CERTAINTY_COLOURS = {"certain": "magenta", "likely": "cyan", "possible": "yellow
 LABELS = (
     *("head.fix", "head.check", "head.collect", "head.certainty", "head.met_before", "head.line"),
     *(
+        "head.helped_before",
         "site.runbook",
         "head.others",
         "head.settings",
@@ -145,10 +147,12 @@ def _first_step(answer: Diagnosis, words: Words, room: int) -> _Entry:
     step = answer.first_fix
     if step is None:
         return _Entry(label="", items=())
-    title = _text(head.first_title(answer, words), room)
+    label, title = head.first_label(answer, words), head.first_title(answer, words)
+    if head.helped_team(answer):  # whose label is too long for its column
+        label, title = words("head.helped_before"), words("word.reason", what=label, reason=title)
     command = _command(step.command, words)
-    lines = (*title, *command, *_text(head.caution(answer, words), room, fg=head.CARE))
-    return _Entry(label=head.first_label(answer, words), items=(lines,))
+    lines = (*_text(title, room), *command, *_text(head.caution(answer, words), room, fg=head.CARE))
+    return _Entry(label=label, items=(lines,))
 
 
 def _runbooks(answer: Diagnosis) -> list[_Lines]:
@@ -166,7 +170,9 @@ def _why(answer: Diagnosis, words: Words, room: int) -> list[_Lines]:
 def _met_before(answer: Diagnosis, words: Words, room: int) -> _Lines:
     address = head.met_address(answer)
     link = (click.style(address, underline=True),) if address else ()
-    return (*_text(head.met_before(answer, words), room), *link)
+    what, whose = head.met_before(answer, words), head.met_label(answer, words)
+    text = words("word.reason", what=whose, reason=what) if what else ""
+    return (*_text(text, room, most=MET_LINES), *link)
 
 
 def _line(answer: Diagnosis, words: Words, room: int) -> _Lines:

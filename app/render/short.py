@@ -25,7 +25,7 @@ def render_short(diagnosis: Diagnosis, words: Words) -> str:
     first = _labelled(head.first_label(answer, words), head.first_title(answer, words), words)
     lines += [*first, *_command(answer), *_labelled("", head.caution(answer, words), words)]
     lines += _labelled(words("head.certainty"), head.certainty_and_why(answer, words), words)
-    met = _labelled(words("head.met_before"), head.met_before(answer, words), words)
+    met = _labelled(head.met_label(answer, words), head.met_before(answer, words), words)
     lines += [f"{line} {head.met_address(answer)}".strip() for line in met]
     lines += _labelled(*head.culprit_line(answer, words), words)
     likely = [cause for cause in answer.causes[1:] if not present.is_faint(cause)]

@@ -92,7 +92,7 @@ def _head(answer: Diagnosis, words: Words, width: int) -> list[str]:
         lines += wrap(words("head.paste_more"), width)
     lines += _first_step(answer, words, width)
     if met := head.met_before(answer, words):
-        lines += ["", *led(f"{words('head.met_before')}: ", met, width, bold=True)]
+        lines += ["", *led(f"{head.met_label(answer, words)}: ", met, width, bold=True)]
         if address := head.met_address(answer):
             lines.append(INDENT + click.style(address, underline=True))
     return lines

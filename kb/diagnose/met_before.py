@@ -16,6 +16,7 @@ from kb.diagnose.likeness import compare, likeness
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.labels import Words
+from kb.knowledge.site import is_of_site
 from kb.types.answer import MetBefore
 from kb.types.entries import Entry
 from kb.types.incident import Incident
@@ -74,6 +75,7 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
         url=entry.url,
         why=(*_in_words(shared, types, words), *why) or (words("why.same_words"),),
         differs=tuple(differs),
+        origin="site" if is_of_site(entry) else "",
     )
 
 

@@ -90,11 +90,15 @@ VALUES: Mapping[str, Callable[[IncidentRecord], Iterable[str]]] = {
 
 
 def records_of(entries: Iterable[Entry]) -> tuple[IncidentRecord, ...]:
-    """The incidents among `entries`, the latest first, ties by id; GPUs of a host have one name."""
+    """The incidents among `entries`, the latest first; GPUs of a host have one name.
+
+    Those of one day are in the order they were added, the newest first, ties by id.
+    """
     records = [_record(entry) for entry in entries if entry.kind == "incident"]
     numbers = _gpu_numbers(records)
     named = [_with_places(record, numbers) for record in records]
-    return tuple(sorted(sorted(named, key=lambda r: r.id), key=lambda r: r.date, reverse=True))
+    named.sort(key=lambda record: record.id)
+    return tuple(sorted(named, key=lambda record: (record.date, record.added_on), reverse=True))
 
 
 def _record(entry: Entry) -> IncidentRecord:

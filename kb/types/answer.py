@@ -283,6 +283,7 @@ class MetBefore:
     url: str = ""
     why: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
+    origin: Origin = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,9 +111,9 @@ def test_the_command_of_a_fix_is_copied(answered: Visit) -> None:
 
 
 def test_a_similar_case_opens(answered: Visit) -> None:
-    """The link of the most similar case leads to the page of that case."""
+    """The link of the case that is the same incident leads to the page of that case."""
     here = answered
-    link = here.page.locator(".tk-case a").first
+    link = here.page.locator(".tk-met a").first
     title = link.inner_text()
     with here.page.expect_popup() as opened:
         link.click()

@@ -76,7 +76,7 @@ def test_a_choice_is_kept(visit: OpenPage) -> None:
     expect(here.page.get_by_role("heading", level=1)).to_have_text("粘贴超时日志，看根因")
     here.page.reload()
     expect(here.page.get_by_role("heading", level=1)).to_have_text("粘贴超时日志，看根因")
-    for number, title in ((2, "搜索"), (4, "根因"), (5, "准确度")):
+    for number, title in ((3, "搜索"), (5, "根因"), (6, "准确度")):
         here.go(number)
         expect(here.page.get_by_role("heading", level=1)).to_have_text(title)
         expect(here.page).to_have_url(re.compile("lang=zh"))

@@ -63,8 +63,8 @@ def test_a_judgement_is_counted(visit: OpenPage) -> None:
     here.page.get_by_test_id("stRadioOption").filter(has_text="Not it").click()
     here.page.get_by_role("textbox", name="Anything to add").fill("it was the shard map")
     here.page.get_by_role("button", name="Send").click()
-    expect(here.page.get_by_text("Noted, thank you.")).to_be_visible()
-    here.go(5)
+    expect(here.page.get_by_text("Noted, for the accuracy figures only.")).to_be_visible()
+    here.go(6)
     counted = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr").first
     expect(counted.locator("td").nth(2)).to_have_text("1")
 
@@ -77,7 +77,7 @@ def test_an_incident_is_found_at_once(visit: OpenPage) -> None:
     here = visit()
     here.diagnose(LOG)
     here.page.get_by_text("Write it down for the next time").click()
-    here.page.locator(".st-key-add button").click()
+    here.page.locator(".st-key-record button").click()
     entry = here.page.get_by_text("Added as").locator("a")
     identifier = entry.inner_text()
     choose(here, "Cause", "One rank died first")

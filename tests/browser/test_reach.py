@@ -20,10 +20,11 @@ DARK_GROUND, LIGHT_GROUND = "rgb(16, 20, 24)", "rgb(255, 255, 255)"
 PAGES = {  # path in the navigation: what stands once the page does
     "diagnose": (0, ".tk-verdict"),
     "chat-start": (1, "[class*=st-key-page]"),
-    "search": (2, "article"),
-    "cases": (3, "article"),
-    "causes": (4, "article"),
-    "quality": (5, ".tk-table .tk-bar"),
+    "board": (2, "h1"),
+    "search": (3, "article"),
+    "cases": (4, "article"),
+    "causes": (5, "article"),
+    "quality": (6, ".tk-table .tk-bar"),
 }
 PLACEHOLDER_FITS = """field => {
   const style = getComputedStyle(field), pen = document.createElement("canvas").getContext("2d");

@@ -178,7 +178,7 @@ def _met_before(answer: Diagnosis, words: Words) -> list[Block]:
         return []
     source = [kit.link(words("word.source"), address)] if address else []
     parts = kit.joined([kit.text_run(met), *source], " · ")
-    return [kit.titled(words("head.met_before"), kit.paragraph(*parts))]
+    return [kit.titled(head.met_label(answer, words), kit.paragraph(*parts))]
 
 
 def fix_block(fix: AnswerFix, words: Words) -> Block:

@@ -82,6 +82,11 @@ def show_notice(key: str, words: Words) -> None:
         markup.show(markup.note(words(notice.label), notice.tone))
 
 
+def has_notice(key: str) -> bool:
+    """Whether `show_notice` of this key has one to show."""
+    return key in _session(NOTICES)
+
+
 def clear_notices() -> None:
     """At the end of a run all notices have been seen; a run cut short does not come here."""
     notices, last = _session(NOTICES), _session(LAST_NOTICES)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 import streamlit as st
 
-from app.web.components import actions, chat_model, markup
+from app.web.components import actions, chat_model, markup, outcome_form
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
 from app.web.components.markup import html, show
@@ -22,7 +22,6 @@ from kb.types.vocabulary import Language
 NAME = "pasted.log"
 TALK = "talk_about"  # pending: the conversation to go to
 VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
-CAUSE, FIX, SOURCE = "resolve_cause", "resolve_fix", "resolve_url"
 VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
 COPY_PX = 220  # height of a text to copy; longer ones scroll
 MAX_COMMENT = 2000  # characters
@@ -122,6 +121,13 @@ def _link(identifier: str, words: Words) -> None:
         show(markup.faint(words("page.kept_local")))
 
 
+def clear_fields() -> None:
+    """Empty the forms below an answer, for the next answer."""
+    st.session_state[VERDICT] = st.session_state[ACTUAL] = None
+    st.session_state[COMMENT] = ""
+    outcome_form.clear()
+
+
 # --- was it right? -----------------------------------------------------------------------------
 
 
@@ -139,29 +145,11 @@ def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -
             label_visibility="collapsed",
             key=VERDICT,
         )
-        cause_choice(words, "page.actual", key=ACTUAL)
+        outcome_form.cause_choice(words, "page.actual", key=ACTUAL)
         st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
         send = partial(_send, state, diagnosis.causes[0].id)
         submit = st.form_submit_button
         actions.button(words("page.send"), send, key="feedback_send", words=words, make=submit)
-
-
-def cause_choice(words: Words, label: str, *, key: str) -> None:
-    """A cause out of all there are."""
-    causes = service().knowledge.cause_by_id
-    st.selectbox(
-        words(label),
-        list(causes),
-        index=None,
-        format_func=lambda cause: f"{causes[cause].title.get(words.language)} · {cause}",
-        placeholder=words("page.choose"),
-        key=key,
-    )
-
-
-def _field(key: str) -> str:
-    """What stands in a field of a form, without the space around it."""
-    return str(st.session_state.get(key) or "").strip()
 
 
 def _send(state: AnswerState, cause: str) -> Notice:
@@ -170,63 +158,53 @@ def _send(state: AnswerState, cause: str) -> Notice:
     verdict = st.session_state.get(VERDICT)
     if verdict is None:
         return Notice(tone="possible", label="page.say_which")
+    actual, comment = outcome_form.field(ACTUAL), outcome_form.field(COMMENT)
     feedback = Feedback(
         verdict=verdict,
         cause=cause,
-        actual=_field(ACTUAL),
-        comment=_field(COMMENT),
+        actual=actual,
+        comment=comment,
         diagnosis=state.saved.id if state.saved else "",
     )
+    answered = cause if verdict == "right" else ""
+    outcome_form.fill(actual or answered, comment)
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
         name = signed_in()
         # of one person only the last word on one answer counts
         by = f"{name} {state.reading.excerpt}" if name else ""
         add_feedback(service(), feedback, source="web", by=by)
         state.feedback = feedback
-    return Notice(tone="good", label="page.thanks")
+    return Notice(tone="good", label="page.noted")
 
 
 # --- write it down -----------------------------------------------------------------------------
 
 
 def show_incident_form(state: AnswerState, words: Words) -> None:
-    """Add the log as an incident, and later its cause and fix."""
-    with st.expander(words("page.record")):
+    """Add the log as an incident, with its cause and fix or without, and write them down later."""
+    with st.expander(words("page.record"), expanded=state.feedback is not None):
         show(markup.paragraph(words("page.record_help")))
-        if not state.entry:
-            actions.button(words("page.add"), partial(_add, state), key="add", words=words)
-            return
-        link = html(
-            '<a href="{url}" target="_blank">{id}</a>',
-            url=href("cases", id=state.entry),
-            id=state.entry,
-        )
-        text = words("page.added")
-        show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
-        with st.form("resolve", border=False):
-            cause_choice(words, "row.cause", key=CAUSE)
-            st.text_area(words("page.fix"), key=FIX, max_chars=MAX_COMMENT)
-            st.text_input(words("page.source_url"), key=SOURCE)
-            settle = partial(_resolve, state.entry)
-            submit = st.form_submit_button
-            actions.button(
-                words("page.resolve"), settle, key="resolve_send", words=words, make=submit
+        if state.entry:
+            link = html(
+                '<a href="{url}" target="_blank">{id}</a>',
+                url=href("cases", id=state.entry),
+                id=state.entry,
             )
+            text = words("page.added")
+            show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
+        label = words("page.resolve" if state.entry else "page.add")
+        with st.form("resolve", border=False):
+            outcome_form.show_fields(words)
+            submit = st.form_submit_button
+            actions.button(label, partial(_record, state), key="record", words=words, make=submit)
 
 
-def _add(state: AnswerState) -> None:
+def _record(state: AnswerState) -> Notice | None:
+    """Add the log once; write down cause and fix where they are known already."""
     from app.inputs.contributions import add_text
 
-    state.entry = add_text(service(), state.text(), name=NAME).entries[0]
-
-
-def _resolve(entry: str) -> Notice:
-    """Write down cause and fix of the incident, once they are known."""
-    from app.inputs.contributions import Resolution, resolve
-
-    cause, fix = _field(CAUSE), _field(FIX)
-    if not cause or not fix:
-        return Notice(tone="possible", label="page.say_both")
-    outcome = Resolution(cause=cause, fix=fix, url=_field(SOURCE))
-    resolve(service(), entry, outcome, by=signed_in())
-    return Notice(tone="good", label="page.resolved")
+    if not state.entry:
+        state.entry = add_text(service(), state.text(), name=NAME).entries[0]
+        if outcome_form.is_empty():
+            return None
+    return outcome_form.save(state.entry)

@@ -119,29 +119,29 @@ def certainty_html(diagnosis: Diagnosis, words: Words) -> Markup:
 
 
 def met_before_html(diagnosis: Diagnosis, words: Words) -> Markup:
-    """The same incident of the team or of a case: when, what helped, how it is alike and not.
+    """The same incident met before: whose, what helped, how it is alike and how it differs.
 
     What helped is not said again where it is what is to be done first.
     """
     met, first = diagnosis.met_before, diagnosis.first_fix
     if met is None:
         return NOTHING
-    above = (first.title, first.command) if first is not None else ()
-    when = words("page.met_on", when=met.when) if met.when else words("page.met")
-    fixed = words("page.met_fix", fix=met.fix) if met.fix and met.fix not in above else ""
-    command = "" if met.command in above else met.command
+    is_said = head.helped_before(diagnosis) or (first is not None and first.command == met.command)
+    label = words("word.reason", what=head.met_label(diagnosis, words), reason="").rstrip()
     notes = (
         words("word.why", what=words.listing(met.why)) if met.why else "",
         words("word.differs", what=words.listing(met.differs)) if met.differs else "",
     )
     return html(
-        '<div class="tk-note tk-info tk-met"><b>{when}</b> '
+        '<div class="tk-note tk-info tk-met"><b>{label}</b> '
         '<a href="{url}" target="_blank">{title}</a>{fixed} {command} {source}{notes}</div>',
-        when=when,
+        label=label,
         url=href("cases", id=met.entry),
         title=met.title,
-        fixed=cards.inline(fixed),
-        command=html("<code>{text}</code>", text=command) if command else NOTHING,
+        fixed=cards.inline(head.met_fix(diagnosis, words)),
+        command=NOTHING
+        if is_said or not met.command
+        else html("<code>{text}</code>", text=met.command),
         source=cards.source_link(met.url, words),
         notes=join(html('<div class="tk-alike">{note}</div>', note=note) for note in notes if note),
     )

@@ -143,27 +143,44 @@ def show_fixes(
     Of the fix that stands above as the `first` thing to do only the rest is shown, and its command
     stands nowhere again.
     """
-    if not fixes:
+    step = {first.fix: first} if first is not None else {}
+    shown = [fix for fix in fixes if fix.id not in step or _adds_to(fix, step[fix.id], words)]
+    if not shown:
         return
     markup.show(markup.heading(words("heading.fixes"), level=level))
-    for at, fix in enumerate(fixes):
-        above = first if first is not None and first.fix == fix.id else None
-        title = words("page.first_fix") if above else fix.title
-        label = md_text(f"{title} · {words.term('claim', fix.status)}")
+    for at, fix in enumerate(shown):
+        above = step.get(fix.id)
+        title = words("page.first_fix" if fix.steps else "page.first_fix_more")
+        label = md_text(f"{title if above else fix.title} · {words.term('claim', fix.status)}")
         with st.expander(label, expanded=at < opened):
-            steps = [inline(step) for step in fix.steps]
+            steps = [inline(text) for text in fix.steps]
             markup.show(markup.listed(steps, ordered=len(steps) > 1))
             # before the commands: what to beware of
-            notes = [
-                note
-                for note in present.fix_notes(fix, words)
-                if not above or note[1] != above.caution
-            ]
+            notes = _notes(fix, above, words)
             markup.show(markup.pairs((name, inline(text)) for name, text in notes))
-            for command in fix.commands:
-                if first is None or command != first.command:
-                    show_command(command)
+            for command in _commands(fix, first):
+                show_command(command)
             markup.show(sources(fix.sources, words))
+
+
+def _adds_to(fix: AnswerFix, above: FirstStep, words: Words) -> bool:
+    """Whether the fix says more than its first step, which stands above."""
+    links = source_links(fix.sources)
+    return bool(fix.steps or _notes(fix, above, words) or _commands(fix, above) or links)
+
+
+def _notes(fix: AnswerFix, above: FirstStep | None, words: Words) -> list[tuple[str, str]]:
+    """Where a fix applies and what to beware of, without what is said above."""
+    return [
+        (name, text)
+        for name, text in present.fix_notes(fix, words)
+        if above is None or text != above.caution
+    ]
+
+
+def _commands(fix: AnswerFix, above: FirstStep | None) -> list[str]:
+    """The commands of a fix without the one above."""
+    return [each for each in fix.commands if above is None or each != above.command]
 
 
 def team_line(text: str, url: str) -> Markup:

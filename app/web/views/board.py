@@ -10,6 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from app.render.escape import plain
+from app.render.listing import place_text
 from app.web.components import cards, charts, markup
 from app.web.components.answer_state import api_address
 from app.web.components.markup import html
@@ -24,7 +25,6 @@ from kb.incidents.records import (
     selected,
 )
 from kb.knowledge.labels import Words
-from kb.types.entries import RankPlace
 from kb.types.vocabulary import UNKNOWN
 
 GROUPS = 12  # recurring ones that are shown
@@ -38,6 +38,8 @@ CAUSES = len(COLOURS) - 1
 CHART_PX = 360
 CHARTED = 2  # weeks or values from which on a chart tells more than a number
 COMMA = Markup(", ")
+AVERAGED = 2  # resolved incidents from which on their mean tells more than one of them
+MINUTES_AN_HOUR = 60
 DAYS_FROM_H = 48  # hours from which on a mean is told in days
 HOURS_A_DAY = 24
 # Names of the filters with their labels; the same stand in the address and in the API.
@@ -203,7 +205,7 @@ def _figures(board: Board, words: Words) -> None:
         ),
         markup.safe(words("page.resolved_count", count=board.resolved)),
     ]
-    if board.mean_hours_to_resolve is not None:
+    if board.mean_hours_to_resolve is not None and board.timed >= AVERAGED:
         mean = _span(board.mean_hours_to_resolve, words)
         text = words("page.mean_to_resolve", span=mean, count=board.timed)
         parts.append(html("<b>{text}</b>", text=text))
@@ -214,6 +216,9 @@ def _span(hours: float, words: Words) -> str:
     """A mean in the unit people plan in."""
     if hours >= DAYS_FROM_H:
         return words("page.span_days", count=f"{hours / HOURS_A_DAY:.1f}")
+    if hours < 1:
+        minutes = max(1, round(hours * MINUTES_AN_HOUR))
+        return words("page.span_minutes", count=minutes)
     return words("page.span_hours", count=f"{hours:.1f}")
 
 
@@ -431,7 +436,7 @@ def _incident_card(record: IncidentRecord, words: Words) -> Markup:
         markup.badge(words(state), tone),
         _cause(record.cause, words),
         markup.safe(record.date),
-        markup.safe(words.listing(_place(place, words) for place in record.culprits[:LINKS])),
+        markup.safe(words.listing(place_text(place) for place in record.culprits[:LINKS])),
         markup.safe(record.project),
         *(markup.badge(label) for label in record.labels),
     ]
@@ -440,13 +445,6 @@ def _incident_card(record: IncidentRecord, words: Words) -> Markup:
         title=cards.entry_link(record.id, record.title.get(words.language)),
         meta=markup.faint(markup.join(parts, markup.DOT)),
     )
-
-
-def _place(place: RankPlace, words: Words) -> str:
-    """A culprit in short: ``rank 3 @ gpu-07 GPU 3 (1b:00)``."""
-    rank = "" if place.rank is None else f"rank {place.rank}"
-    where = " ".join(filter(None, (place.host, place.gpu and f"GPU {place.gpu}")))
-    return " @ ".join(filter(None, (rank, where)))
 
 
 def _cause(cause: str, words: Words) -> Markup:

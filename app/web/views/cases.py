@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app.render.escape import plain
 from app.render.listing import entry_rows, shown_sections, source_links
-from app.web.components import actions, cards, filters, markup
+from app.web.components import actions, cards, filters, markup, outcome_form
 from app.web.components.actions import Notice
 from app.web.components.filters import LANGUAGES, ListQuery
 from app.web.components.markup import html
@@ -21,7 +21,8 @@ from kb.types.entries import Entry
 
 NAME = "cases"
 ENTRIES = 25  # a page
-DELETE = "delete_entry"  # the button on the page of an entry
+DELETE = "delete_entry"  # the buttons on the page of an entry
+RESOLVE = "resolve_entry"
 
 
 def page() -> None:
@@ -102,6 +103,8 @@ def show_entry(entry: Entry, words: Words) -> None:
         )
     )
     markup.show(markup.pairs(rows(entry, words)))
+    if entry.kind == "incident":
+        _offer_outcome(entry, words)
     sections = shown_sections(entry, words.language)
     if sections and all(section.language != words.language for section in sections):
         note = words("page.other_language", language=words(LANGUAGES[sections[0].language]))
@@ -116,6 +119,19 @@ def show_entry(entry: Entry, words: Words) -> None:
     _sources(entry, words)
     if entry.kind != "case":  # reviewed cases change in their files
         _offer_deletion(entry.id, words)
+
+
+def _offer_outcome(entry: Entry, words: Words) -> None:
+    """The form that resolves the incident, or corrects its cause and fix."""
+    from app.inputs.contributions import outcome_of
+
+    label = "page.correct_outcome" if entry.resolved else "page.write_outcome"
+    unfolded = not entry.resolved or actions.has_notice(RESOLVE)
+    with st.expander(words(label), expanded=unfolded), st.form(RESOLVE + "_form", border=False):
+        outcome_form.show_fields(words, entry.id, outcome_of(entry))
+        save = partial(outcome_form.save, entry.id, entry.id)
+        submit = st.form_submit_button
+        actions.button(words("page.resolve"), save, key=RESOLVE, words=words, make=submit)
 
 
 def _offer_deletion(identifier: str, words: Words) -> None:

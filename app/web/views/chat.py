@@ -10,9 +10,9 @@ import streamlit as st
 
 from app.render.escape import md_text, plain
 from app.web.components import actions, cards, chat_model, chat_reply, markup
-from app.web.components.answer_actions import cause_choice
 from app.web.components.answer_state import uploaded
 from app.web.components.markup import html
+from app.web.components.outcome_form import cause_choice
 from app.web.context import LANG, chat, interface_words, language, parameter, service
 from kb.chat.store import ID_BYTES, by_link
 from kb.chat.types import Conversation, IncidentOutcome, Question, Reply

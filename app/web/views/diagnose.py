@@ -69,6 +69,7 @@ def _current(words: Words) -> AnswerState | None:
         show_error(error, words)
         return None
     state = st.session_state[STATE] = AnswerState(origin=saved, saved=saved)
+    answer_actions.clear_fields()
     return state
 
 
@@ -143,6 +144,7 @@ def _diagnose(text: str, files: Sequence[UploadedFile], torch: str, *, words: Wo
         actions.post(RUN, error)
         return
     st.session_state[STATE] = state
+    answer_actions.clear_fields()
     recent_answers.remember(state)
     if "d" in st.query_params:
         del st.query_params["d"]

@@ -196,7 +196,7 @@ def test_what_changes_changes_and_the_rest_stays(service: Service) -> None:
     entry = edit(service, identifier, Changes(labels=("disk", " disk ", "node 7")), by="bob")
     assert (entry.labels, entry.resolved_by) == (("disk", "node 7"), "ada")
     entry = edit(service, identifier, Changes(cause="checkpoint-io"), by="bob")
-    assert entry.causes[0].id == "checkpoint-io"
+    assert [claim.id for claim in entry.causes] == ["checkpoint-io"]  # not the one corrected
     fix = entry.fixes[0]
     assert (fix.title.en, fix.commands, entry.resolved_by) == (FIX, ("df -h",), "bob")
     assert service.entry(identifier) == entry

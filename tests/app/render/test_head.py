@@ -17,10 +17,12 @@ from app.render.markdown import MAX_LINES, render_markdown
 from app.render.one_screen import MAX_ROWS, render_screen, rows_of
 from app.render.short import render_short
 from app.render.terminal import render_text
+from app.slack.blocks.diagnosis import diagnosis_message
+from app.slack.requests import DiagnosisRef
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis, FirstStep, MetBefore, NextStep
 from kb.types.knowledge import Bilingual
-from kb.types.vocabulary import DiagnosisStatus, Language
+from kb.types.vocabulary import DiagnosisStatus, EntryKind, Language, Origin
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -30,6 +32,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 SHORT_LINES = 10
 WIDE = "很长的话" * 60
 LONG_COMMAND = "\n".join(f"export NAME_{number}=1" for number in range(40))
+REF = DiagnosisRef(saved_id="d", language="en", conversation="")
 MET = MetBefore(
     entry="inc-7",
     kind="incident",
@@ -85,6 +88,7 @@ def test_forty_threads_fit_as_well(real: Service, shared_dir: Path) -> None:
 
 def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: Labels) -> None:
     """Headline, first fix with its command, certainty with the strongest reason, the line."""
+    met = "Your team met this on 2026-05-04:"
     assert screen(replace(diagnosis, met_before=MET), labels) == [
         "Rank 3 ran out of GPU memory",
         "",
@@ -93,7 +97,8 @@ def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: L
         "                   --batch 4",
         "               caution: slower",
         "Cause          One rank crashed first (rank-crash), 70%, likely. Why: first (line 2)",
-        "Met before     2026-05-04 · inc-7 (rank-crash) “same job” · what helped: smaller batch",
+        f"Met before     {met} inc-7 (rank-crash) “same job”; what helped: smaller",
+        "               batch",
         "               https://example.org/inc-7",
         "Log            rank 3, line 2",
         "               │ torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
@@ -110,9 +115,66 @@ def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: L
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "when", "origin", "said"),
+    [
+        ("incident", "2026-05-04", "", "Your team met this on 2026-05-04"),
+        ("incident", "", "", "Your team met this before"),
+        ("case", "2026-05-04", "", "A public case is the same"),
+        ("case", "2026-05-04", "site", "A case of your team's is the same"),
+        ("thread", "", "", "A page in your knowledge base is the same"),
+    ],
+)
+def test_every_face_says_whose_incident_it_was(
+    diagnosis: Diagnosis, labels: Labels, kind: EntryKind, when: str, origin: Origin, said: str
+) -> None:
+    """Before the incident and what helped then; the first step is another one here."""
+    words = Words(labels, "en")
+    met = replace(MET, kind=kind, when=when, origin=origin)
+    for text in faces(replace(diagnosis, met_before=met), words):
+        assert said in text
+        assert text.count("smaller batch") == 1
+        assert text.index(said) < text.index("same job") < text.index("smaller batch")
+        assert "Do first" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("when", ["2026-05-04", ""])
+def test_what_helped_the_team_is_said_once(
+    diagnosis: Diagnosis, labels: Labels, language: Language, when: str
+) -> None:
+    """As the first step, under a label that says so; a case's fix is simply the first to do."""
+    words, step = Words(labels, language), diagnosis.first_fix
+    assert step is not None
+    own = replace(MET, when=when, fix=step.title)
+    label = words("head.helped_on", when=when) if when else words("head.helped_team")
+    answer = replace(diagnosis, met_before=own)
+    (helped,) = words("head.helped", fix="").split("{fix}")
+    for text in faces(answer, words):
+        assert text.index(label) < text.index(step.title)
+        assert words("head.fix") not in text
+        assert helped.strip() not in text
+    for text in faces(replace(answer, met_before=replace(own, kind="case")), words):
+        assert words("head.fix") in text
+        assert label not in text
+        assert helped.strip() not in text
+
+
+def faces(answer: Diagnosis, words: Words) -> list[str]:
+    """The answer as the terminal, a chat tool, an issue and Slack show it."""
+    texts = (
+        render_screen(answer, words, width=200),
+        render_text(answer, words, width=200),
+        render_short(answer, words),
+        render_markdown(answer, words),
+        json.dumps(diagnosis_message(answer, words, REF).blocks, ensure_ascii=False),
+    )
+    return [click.unstyle(text) for text in texts]
+
+
 def test_the_short_form_is_read_in_a_chat_tool(diagnosis: Diagnosis, labels: Labels) -> None:
     """The same head in plain text; of the causes behind those that are worth a word."""
-    met = "2026-05-04 · inc-7 (rank-crash) “same job” · what helped: smaller batch"
+    met = "inc-7 (rank-crash) “same job”; what helped: smaller batch"
     text = render_short(replace(diagnosis, met_before=MET), Words(labels, "en"))
     assert text.splitlines() == [
         "Rank 3 ran out of GPU memory",
@@ -121,7 +183,7 @@ def test_the_short_form_is_read_in_a_chat_tool(diagnosis: Diagnosis, labels: Lab
         "      --batch 4",
         "caution: slower",
         "Cause: One rank crashed first (rank-crash), 70%, likely. Why: first (line 2)",
-        f"Met before: {met} https://example.org/inc-7",
+        f"Your team met this on 2026-05-04: {met} https://example.org/inc-7",
         "rank 3, line 2: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
         "Other causes: Ranks issued other collectives 10%",
         "Similar: A case like this https://example.org/first-case",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import click
 import pytest
 
-from app.render.listing import render_search
+from app.render.listing import entry_rows, place_text, render_search
 from kb.knowledge.labels import Words
-from kb.types.entries import Hit, SearchResult
+from kb.types.entries import Hit, RankPlace, SearchResult
 from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import Language
+from tests.app.samples import make_entry
 
 HIT = Hit(
     entry_id="one",
@@ -60,3 +62,21 @@ def test_hits_end_with_what_narrows_them_down(
     _, _, below = text.partition(f"{heading}\n")
     assert below.splitlines() == expected
     assert (heading in text) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (RankPlace(rank=5, gpu="5"), "rank 5 @ GPU 5"),
+        (RankPlace(rank=0, host="gpu-07", gpu="3 (1b:00)"), "rank 0 @ gpu-07 GPU 3 (1b:00)"),
+        (RankPlace(rank=5), "rank 5"),
+        (RankPlace(rank=None, host="gpu-07"), "gpu-07"),
+    ],
+)
+def test_a_place_says_what_its_numbers_are(
+    labels: Mapping[str, Bilingual], place: RankPlace, text: str
+) -> None:
+    """Rank and GPU are told apart, and a rank nobody knows is not named."""
+    assert place_text(place) == text
+    entry = replace(make_entry("incident-1", "rank-crash", kind="incident"), culprits=(place,))
+    assert dict(entry_rows(entry, Words(labels, "en")))["row.culprit"] == text

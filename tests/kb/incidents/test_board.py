@@ -219,3 +219,17 @@ def test_a_value_that_nothing_has_is_refused(filters: IncidentFilters, known: st
         selected(MANY, filters)
     assert refused.value.reason == "no_such_value"
     assert refused.value.values["known"] == known
+
+
+def test_of_one_day_the_newest_comes_first() -> None:
+    """By the time they were added, ties by id; another day counts before that."""
+    morning, evening = "2026-11-02T08:00:00Z", "2026-11-02T20:00:00Z"
+    records = records_of(
+        [
+            incident(1, added_on=morning),
+            incident(4, added_on=evening),
+            incident(3, added_on=evening),
+            incident(2, added_on=morning, date="2026-11-03"),
+        ]
+    )
+    assert [record.id[-2:] for record in records] == ["02", "03", "04", "01"]

@@ -10,6 +10,8 @@ import click
 import pytest
 from markdown_it import MarkdownIt
 from markupsafe import escape
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Expander
 
 from app.render.escape import plain
 from app.render.listing import render_entry
@@ -19,7 +21,7 @@ from kb.knowledge.labels import Words
 from kb.service import Service
 from kb.types.entries import CauseClaim, Claim, Entry, Filters, Section, Tags
 from kb.types.knowledge import Bilingual, Fix, Source
-from kb.types.vocabulary import Language
+from kb.types.vocabulary import EntryKind, Language
 from tests.app.samples import make_entry
 from tests.app.web.conftest import OpenPage, address_of, codes_of, html_of, shown_text
 
@@ -177,6 +179,66 @@ def test_an_entry_that_is_not_there(open_page: OpenPage) -> None:
     shown = html_of(open_page("cases", id="<b>gone</b>"))
     assert "There is no entry &lt;b&gt;gone&lt;/b&gt;" in shown
     assert 'href="./cases?lang=en"' in shown
+
+
+# --- the outcome of an incident ------------------------------------------------------------------
+
+
+def test_an_incident_is_resolved_and_corrected_on_its_page(
+    real: Service, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cause, fix, commands and link are written down later, with who did it, and can be changed."""
+    monkeypatch.setattr("app.web.components.outcome_form.signed_in", lambda: "ada")
+    open_one = make_entry("incident-00ff00ff00ff00ff", "shm-limits", kind="incident")
+    open_one = replace(open_one, resolved=False, status="unverified", fixes=(), causes=())
+    real.apply([open_one])
+    page = open_page("cases", id=open_one.id)
+    assert _box(page, "Write down cause and fix").proto.expanded
+    page.button(key="resolve_entry").click().run()
+    assert "give both" in html_of(page)
+    assert not real.entry(open_one.id).resolved
+    page.selectbox(key=f"resolve_cause{open_one.id}").set_value("checkpoint-io")
+    page.text_area(key=f"resolve_fix{open_one.id}").input("Emptied `/scratch`")
+    page.text_area(key=f"resolve_commands{open_one.id}").input("df -h\n\nrm -r /scratch/old")
+    page.text_input(key=f"resolve_url{open_one.id}").input("https://example.org/wiki")
+    page.button(key="resolve_entry").click().run()
+    assert "Saved:" in html_of(page)
+    assert _box(page, "Correct cause and fix").proto.expanded  # what was saved can be seen
+    entry = real.entry(open_one.id)
+    assert (entry.resolved, entry.resolved_by, entry.causes[0].id) == (True, "ada", "checkpoint-io")
+    (fix,) = entry.fixes
+    assert (fix.title.en, fix.sources) == ("Emptied `/scratch`", ("https://example.org/wiki",))
+    assert fix.commands == ("df -h", "rm -r /scratch/old")
+
+    page = open_page("cases", lang="zh", id=open_one.id)
+    assert not _box(page, "修改根因和修法").proto.expanded
+    assert page.selectbox(key=f"resolve_cause{open_one.id}").value == "checkpoint-io"
+    assert (
+        page.text_area(key=f"resolve_commands{open_one.id}").value == "df -h\n\nrm -r /scratch/old"
+    )
+    page.selectbox(key=f"resolve_cause{open_one.id}").set_value("rank-crash")
+    page.button(key="resolve_entry").click().run()
+    corrected = real.entry(open_one.id)
+    assert [claim.id for claim in corrected.causes] == ["rank-crash"]
+    assert corrected.fixes == (fix,)
+    real.store.delete([open_one.id])
+
+
+def _box(page: AppTest, label: str) -> Expander:
+    (box,) = (box for box in page.expander if box.label == label)
+    return box
+
+
+@pytest.mark.parametrize("kind", ["case", "writeup"])
+def test_only_incidents_have_an_outcome(
+    real: Service, open_page: OpenPage, kind: EntryKind
+) -> None:
+    """A reviewed case changes in its file, and a write-up says itself how it ended."""
+    entry = make_entry("writeup-0123456789abcdef", "rank-crash", kind="writeup")
+    real.apply([entry])
+    page = open_page("cases", id=CASE if kind == "case" else entry.id)
+    assert [button.key for button in page.button] == ["delete_entry"] * (kind == "writeup")
+    real.store.delete([entry.id])
 
 
 # --- deleting -----------------------------------------------------------------------------------

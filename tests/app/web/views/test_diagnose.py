@@ -47,6 +47,10 @@ LOG = (
     "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     + WATCHDOG.format(rank=1)
 )
+DISK_LOG = (
+    "[rank3]: OSError: [Errno 28] No space left on device: '/scratch/ckpt-812'\n"
+    + WATCHDOG.format(rank=1)
+)
 ALL = "0.0.0.0"  # noqa: S104 - an address in a command, none to listen on
 PICTURE = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 VAGUE = "训练卡住了，日志里只有 NCCL 超时，不知道为什么"
@@ -214,9 +218,10 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     )
     answer = replace(service.diagnose_text(LOG, language="en"), met_before=met)
     shown = str(answer_head.met_before_html(answer, words))
-    assert "Met on 2026-05-03:" in shown
+    assert "<b>Your team met this on 2026-05-03:</b>" in shown
     assert (
-        "rank 3&#39;s disk was full &lt;b&gt;</a>; fixed by: emptied <code>/scratch</code>" in shown
+        "rank 3&#39;s disk was full &lt;b&gt;</a>; what helped: emptied <code>/scratch</code>"
+        in shown
     )
     assert "<code>df -h</code>" in shown
     assert "id=incident-1" in shown
@@ -225,11 +230,33 @@ def test_an_incident_met_before_stands_in_the_head(service: Service) -> None:
     assert "another stage" in shown
     assert answer_head.met_before_html(replace(answer, met_before=None), words) == ""
     undated = replace(answer, met_before=replace(met, when=""))
-    assert "<b>Met before:</b>" in str(answer_head.met_before_html(undated, words))
+    assert "<b>Your team met this before:</b>" in str(answer_head.met_before_html(undated, words))
     first = replace(answer.first_fix, title=met.fix, command=met.command)
     above = str(answer_head.met_before_html(replace(answer, first_fix=first), words))
     assert "scratch" not in above  # it is what is to be done first
     assert "df -h" not in above
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_what_the_team_wrote_down_is_what_to_do_first(service: Service, lang: Language) -> None:
+    """From one page to the next: said once, as what helped the team, without an empty box."""
+    log = f"deepspeed.initialize: DeepSpeedEngine, zero stage 3\n{LOG}"
+    page = diagnose(log)
+    page.selectbox(key="resolve_cause").set_value("rank-crash")
+    page.text_area(key="resolve_fix").input("Halved the micro batch")
+    page.button(key="record").click().run()
+    entry = service.entry(page.session_state[STATE].entry)
+    page = diagnose(log.replace("step 100", "step 300"), lang=lang)
+    words, shown = words_of(page, lang), text_of(page)
+    service.delete([entry.id])
+    when = entry.resolved_on[:10]
+    assert f"{words('head.helped_on', when=when)} Halved the micro batch" in shown
+    assert words("head.team_met_on", when=when) in shown
+    assert words("head.fix") not in shown
+    assert shown.count("Halved the micro batch") == 1
+    labels = [box.label for box in page.expander]
+    assert not [label for label in labels if label.startswith(words("page.first_fix"))]
+    assert not [label for label in labels if "Halved" in label]
 
 
 def test_evidence_stands_with_the_lines_around_it() -> None:
@@ -435,7 +462,7 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     page.radio[0].set_value(words("page.wrong"))
     page.selectbox(key="feedback_actual").set_value("memory-pressure")
     page.button(key="feedback_send").click().run()
-    assert words("page.thanks") in text_of(page)
+    assert words("page.noted") in text_of(page)
     last = read_feedback(service)[-1]
     assert (last.feedback.verdict, last.feedback.actual, last.source) == (
         "wrong",
@@ -444,7 +471,7 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     )
     assert last.feedback.cause == page.session_state[STATE].answers["en"].causes[0].id
     page.button(key="feedback_send").click().run()
-    assert words("page.thanks") in text_of(page)
+    assert words("page.noted") in text_of(page)
     assert len(read_feedback(service)) == before + 1  # the same once more is not counted again
 
 
@@ -510,25 +537,80 @@ def test_an_incident_is_written_down_and_resolved(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Adding stores the redacted log; cause and fix make it a confirmed entry that search finds."""
-    monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda: "ada")
+    monkeypatch.setattr("app.web.components.outcome_form.signed_in", lambda: "ada")
     page = diagnose("token hf_abcdefghijklmnopqrstuvwxyz012345\n" + LOG)
     words = words_of(page, "en")
-    page.button(key="add").click().run()
+    page.button(key="record").click().run()
     entry_id = page.session_state[STATE].entry
     entry = service.entry(entry_id)
     assert entry.kind == "incident"
     assert "hf_abc" not in str(entry)
-    page.button(key="resolve_send").click().run()
+    page.button(key="record").click().run()
     assert words("page.say_both") in text_of(page)
     page.selectbox(key="resolve_cause").set_value("rank-crash")
     page.text_area(key="resolve_fix").input("Halved the micro batch of rank zebrafish")
-    page.button(key="resolve_send").click().run()
+    page.text_area(key="resolve_commands").input("nvidia-smi\n\n \nexport A=1 \\\n  B=2")
+    page.button(key="record").click().run()
     assert words("page.resolved") in text_of(page)
     resolved = service.entry(entry_id)
     assert (resolved.status, resolved.causes[0].id) == ("confirmed", "rank-crash")
     assert resolved.resolved_by == "ada"
+    assert resolved.fixes[0].commands == ("nvidia-smi", "export A=1 \\\n  B=2")
     found = service.search("micro batch of rank zebrafish")
     assert entry_id in {hit.entry_id for hit in found.hits}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "actual", "cause"),
+    [
+        ("page.right", None, "rank-crash"),
+        ("page.wrong", "memory-pressure", "memory-pressure"),
+        ("page.wrong", None, None),
+    ],
+    ids=["right", "other-cause", "unknown-cause"],
+)
+def test_feedback_fills_the_incident(
+    service: Service, verdict: str, actual: str | None, cause: str | None
+) -> None:
+    """What was said of the cause and the fix need not be given twice; one press stores both."""
+    page = diagnose(DISK_LOG)
+    words = words_of(page, "en")
+    assert page.session_state[STATE].answers["en"].causes[0].id == "rank-crash"
+    assert not _unfolded(page, words("page.record"))
+    page.radio[0].set_value(words(verdict))
+    page.selectbox(key="feedback_actual").set_value(actual)
+    page.text_input(key="feedback_comment").input("Emptied /scratch")
+    page.button(key="feedback_send").click().run()
+    assert _unfolded(page, words("page.record"))
+    assert page.selectbox(key="resolve_cause").value == cause
+    assert page.text_area(key="resolve_fix").value == "Emptied /scratch"
+    page.button(key="record").click().run()
+    entry = service.entry(page.session_state[STATE].entry)
+    assert entry.resolved is (cause is not None)
+    assert (words("page.say_both") in text_of(page)) is (cause is None)
+    if cause is not None:
+        assert (entry.causes[0].id, entry.fixes[0].title.en) == (cause, "Emptied /scratch")
+    service.delete([entry.id])
+
+
+def test_the_next_log_begins_with_empty_forms() -> None:
+    """What was said of one incident is not carried to another."""
+    page = diagnose(LOG)
+    page.radio[0].set_value(words_of(page, "en")("page.right"))
+    page.text_input(key="feedback_comment").input("Emptied /scratch")
+    page.button(key="feedback_send").click().run()
+    assert page.selectbox(key="resolve_cause").value
+    page.text_area(key="paste").input(DISK_LOG)
+    page.button(key="run").click().run()
+    assert page.selectbox(key="resolve_cause").value is None
+    assert page.radio[0].value is None
+    assert page.text_area(key="resolve_fix").value == ""
+    assert page.text_input(key="feedback_comment").value == ""
+
+
+def _unfolded(page: AppTest, label: str) -> bool:
+    (box,) = (box for box in page.expander if box.label == label)
+    return bool(box.proto.expanded)
 
 
 def test_downloads_are_the_answer(service: Service) -> None:
