@@ -25,6 +25,7 @@ from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
 from kb.diagnose.met_before import met_before
 from kb.diagnose.notices import notices_of
+from kb.diagnose.same_project import SAME_PROJECT
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import SIMILAR_SHOWN, Verdict
 from kb.knowledge.framework_names import framework_names
@@ -326,7 +327,8 @@ def _reason(signal: Signal, made: _Rendering) -> str:
     if signal.kind == "reader":
         return words("evidence.reader" if signal.quote else "evidence.reader_rest")
     if signal.means is None:
-        return _case_reason("evidence.same_project", "evidence.own_error", signal.source, made)
+        label = "evidence.near_case" if signal.name == SAME_PROJECT else "evidence.same_project"
+        return _case_reason(label, "evidence.own_error", signal.source, made)
     means = signal.means.get(words.language)
     shown = means if signal.detail else _DETAIL.sub("", means)
     means = shown.replace("{detail}", signal.detail)

@@ -1,9 +1,10 @@
 """Same project: a case of the same project with the same error is more than a similar text.
 
 Retrieval compares words; people who meet a known incident name the project and paste the same
-error (`kb.diagnose.same_error`). Where one of the leading cases shares both, its cause gains nats:
-more for rarer names, for equal operations and for equal sizes, less where nobody confirmed the
-case's cause. A framework that is only used, or a name that is a word of the field, is no project.
+error (`kb.diagnose.same_error`), or tell it in nearly the same words. Where one of the leading
+cases shares both, its cause gains nats: more for rarer names, for equal operations and for equal
+sizes, less where nobody confirmed the case's cause. A framework that is only used, or a name that
+is a word of the field, is no project.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from kb.diagnose.signals import Signal
 from kb.types.entries import Entry, Hit
 
 SAME_ERROR = "case:same-error"
+SAME_PROJECT = "case:same-project"  # no error to compare, but nearly the same description
+NEARLY_SAME = 0.83  # score of a case whose project is named: two thirds by the text alone
 NEAREST = 3  # hits that are looked at: further down the likeness is weak
 NAMED = 0.8  # nats for a project that only one case is about
 PROJECT_SHARE = 0.5  # of the unlikeness that naming the project takes away
@@ -26,6 +29,7 @@ SAME_OP = 1.2
 SAME_SIZE = 2.0  # the same NumelIn and NumelOut
 STANDING = {"confirmed": 1.0, "reported": 0.9, "unverified": 0.75, "contradicted": 0.0}
 MIN_NAME = 3  # letters of a project's name: shorter ones are words
+ONLY_NAME = 0.9  # rarity of a name that hardly any other case has
 MIN_RARITY = 0.3  # of a project's name: nccl has .13, vllm .57
 _JOINTS = str.maketrans("", "", "-_ ")
 
@@ -75,31 +79,44 @@ class ProjectNames:
         entries: Mapping[str, Entry],
         text: str,
         shared: Callable[[Entry], ErrorMarks],
+        *,
+        described: bool = False,
     ) -> list[Signal]:
         """The nearest of the first hits with the same project and error, as at most one signal.
 
-        `shared` gives what tells the text's failure from others and an entry's as well. A team's
+        `shared` gives what tells the text's failure from others and an entry's as well, `described`
+        says that the text shows no such thing. A team's
         own incidents are of its own projects.
         """
         folded = _fold(text)
-        weighed: list[tuple[float, str]] = []
+        weighed: list[tuple[float, str, str]] = []
         for hit in hits[:NEAREST]:
             entry = entries[hit.entry_id]
-            rarity = self._of_project(entry, folded) if entry.causes else 0.0
+            if not entry.causes:
+                continue
+            rarity = self._of_project(entry, folded)
+            if described and entry.kind == "case" and hit.score >= NEARLY_SAME:
+                named = self._named(entry, folded)  # as a project is called after it was renamed
+                rarity = max(rarity, named if named >= ONLY_NAME else 0.0)
+                if rarity:
+                    nats = _nats(entry, rarity, text, NO_MARKS) * hit.score
+                    weighed.append((nats, entry.id, SAME_PROJECT))
             marks = shared(entry) if rarity else NO_MARKS
-            if marks.errors or (marks.sizes and entry.kind != "incident"):
-                weighed.append((_nats(entry, rarity, text, marks) * hit.score, entry.id))
+            same_error = bool(marks.errors or (marks.sizes and entry.kind != "incident"))
+            if same_error:
+                nats = _nats(entry, rarity, text, marks) * hit.score
+                weighed.append((nats, entry.id, SAME_ERROR))
         if not weighed:
             return []
-        nats, case = max(weighed)
+        nats, case, name = max(weighed)
         return [
             Signal(
-                name=SAME_ERROR,
+                name=name,
                 kind="case",
                 quote=entries[case].title.en,
                 line=0,
                 weights={entries[case].causes[0].id: round(nats, 3)},
-                reason_id=SAME_ERROR,
+                reason_id=name,
                 source=case,
             )
         ]

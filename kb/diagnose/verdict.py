@@ -274,7 +274,7 @@ class Engine:
         def shared(entry: Entry) -> ErrorMarks:
             return own.shared(marks_of(entry)) if own else NO_MARKS
 
-        same_project = self._projects.signals(hits, entries, text, shared)
+        same_project = self._projects.signals(hits, entries, text, shared, described=not own)
         conflicts = self.contradictions.of_reading(reading)
         signals = (*self.signals(reading, conflicts, torch), *same_project, *observed)
         votes = case_votes(hits, entries, self._rates)

@@ -181,7 +181,7 @@ def test_a_kept_diagnosis_is_handed_on(answered: Visit, chromium: Any) -> None:
     there = Visit(page=context.new_page(), site=here.site, screens=here.screens)
     there.watch(there.page)
     there.page.goto(address)
-    expect(there.verdict).to_contain_text(re.compile("Rank 2 ?显存耗尽"))
+    expect(there.verdict).to_contain_text(re.compile("rank 2 ?显存耗尽"))
     expect(there.certainty).to_contain_text("某个进程先崩溃")
     expect(there.page.get_by_text("的诊断，不含整份日志")).to_be_visible()
     expect(there.page.get_by_text("step 3180 loss 1.8421")).to_have_count(0)

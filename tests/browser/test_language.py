@@ -22,11 +22,15 @@ HEADINGS = {
 @pytest.mark.parametrize(
     ("language", "lead", "pages"),
     [
-        ("zh", "粘贴超时日志，看根因", ["诊断", "对话", "搜索", "案例库", "根因", "准确度"]),
+        (
+            "zh",
+            "粘贴超时日志，看根因",
+            ["诊断", "对话", "事故看板", "搜索", "案例库", "根因", "准确度"],
+        ),
         (
             "en",
             "Paste a timeout log, see the cause",
-            ["Diagnose", "Chat", "Search", "Cases", "Causes", "Quality"],
+            ["Diagnose", "Chat", "Board", "Search", "Cases", "Causes", "Quality"],
         ),
     ],
 )

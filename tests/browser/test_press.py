@@ -75,8 +75,7 @@ def test_a_press_outlives_the_next_event(visit: OpenPage) -> None:
     press_and_switch(here, find(".st-key-feedback_send button"), "中文")
     here.settle()
 
-    here.page.get_by_text("写进知识库").click()
-    press_and_switch(here, find(".st-key-add button"), "English")
+    press_and_switch(here, find(".st-key-record button"), "English")
     entry = find(".tk-good a[href*='cases']")
     expect(entry).to_have_count(1)
 
@@ -153,7 +152,7 @@ def test_an_opening_box_is_not_scrolled(visit: OpenPage) -> None:
     """A button in a box that still opens is where it will be: nothing can scroll the box itself."""
     here = visit()
     here.diagnose(LOG)
-    button = here.page.locator(".st-key-add button")
+    button = here.page.locator(".st-key-record button")
     box = here.page.locator("details").filter(has=button)
     handles = [box.locator("summary").first.element_handle(), button.element_handle()]
     assert here.page.evaluate(OPENED_AND_REACHED, handles) == 0
