@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ B = 0.5  # how much a long fix is held against it; they differ little in length
 MEANING = 6.0  # points of a cosine of 1: fixes of one cause differ by .2 or so
 WORDS = 0.15  # points of a unit of BM25: fixes of one cause differ by ten or so
 FEW_CHARS = 100  # length of words that count half: "it hangs" tells no fixes apart
+OTHERS_CACHED = 1024  # fixes of cases, which come again
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 
 
@@ -38,6 +39,7 @@ class FixLikeness:
         self._fixes = tuple(fixes)
         self._embedder = embedder
         self._tokenizer = tokenizer
+        self._read = lru_cache(maxsize=OTHERS_CACHED)(self._read_other)
 
     def points(self, words: str, query: str, others: Sequence[Fix] = ()) -> dict[str, float]:
         """Points of likeness by the id of the fix; they differ where a report tells fixes apart.
@@ -55,13 +57,18 @@ class FixLikeness:
         fixes = (*self._fixes, *others)
         cosines = [*self._cosines(self._vectors, vector)]
         counts = [*self._counts]
-        if others:
-            cosines += self._cosines(self._encode(others), vector)
-            counts += self._count(others)
+        for other in others:
+            vectors, count = self._read(other)
+            cosines += self._cosines(vectors, vector)
+            counts.append(count)
         return {
             fix.id: trust * (MEANING * cosine + WORDS * self._bm25(tokens, count))
             for fix, cosine, count in zip(fixes, cosines, counts, strict=True)
         }
+
+    def _read_other(self, fix: Fix) -> tuple[dict[Language, NDArray[np.float32]], Counter[str]]:
+        """The vectors and the words of a fix of a similar case."""
+        return self._encode([fix]), self._count([fix])[0]
 
     @staticmethod
     def _cosines(

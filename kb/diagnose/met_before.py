@@ -3,7 +3,8 @@
 It has the leading cause (or is of the team, of nearly the same log) and the same error
 (`kb.diagnose.same_error`), or the same operation in the same stage of the same framework where no
 log shows what failed, and is alike in the rest. A description without a log has to be nearer. Of
-1,075 threads judged without their own cases the entries chosen so had the right cause in 97 %.
+1,075 known threads without their own cases 55 had such an entry, 54 of these with the right cause;
+the weights had seen them, so this flatters.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ class FrameworkNames:
         self._names = {name.id: name for name in names}
         self._logged = {name.logged_as: name.id for name in names if name.logged_as}
         self._found_by = {name.id: name_expression(name.id, name.words) for name in names}
+        self.of_group = lru_cache(maxsize=COMMANDS_CACHED)(self._of_group)
         self._in_command = lru_cache(maxsize=COMMANDS_CACHED)(self.named)
 
     def named(self, text: str) -> frozenset[str]:
@@ -49,7 +50,7 @@ class FrameworkNames:
             waiting += new
         return frozenset(used)
 
-    def of_group(self, names: frozenset[str], group: NameGroup | None) -> frozenset[str]:
+    def _of_group(self, names: frozenset[str], group: NameGroup | None) -> frozenset[str]:
         """Those of `names` that are of a group; None: the frameworks proper."""
         return frozenset(
             name
