@@ -316,7 +316,7 @@ def test_a_full_disk_is_full_for_a_while_only(
         )
     assert done.returncode == 0
     said = (tmp_path / "out").read_bytes()
-    assert said.endswith(b"a\nb\n")
+    assert said.endswith(b"b\n")  # the line before may have been refused to its end
     assert len(said) < 4_000_000
     assert done.stderr == b"timeout-kb watch: some output is lost: File too large\n"
 
