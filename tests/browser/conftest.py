@@ -23,9 +23,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Debian's Chromium, driven by Playwright; the test is skipped where there is none."""
+    """Debian's Chromium, driven by Playwright; the test is skipped where there is none.
+
+    Ends with the file: Playwright's event loop would be in the way of tests that run their own.
+    """
     path = chromium_path()
     if path is None:
         pytest.skip("needs Chromium (Debian's package chromium)")
@@ -33,7 +36,7 @@ def chromium() -> Iterator[Any]:
         yield launched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opener(chromium: Any, site: Site, root: Path) -> Iterator[OpenPage]:
     """Opens pages in browsers that are shared by language, screen and theme: scripts load once."""
     screens = root / "artefacts" / "screens"

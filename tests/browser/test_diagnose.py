@@ -71,9 +71,16 @@ HEAD = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("screen", sorted(SCREENS))
-@pytest.mark.parametrize("example", ["rank-out-of-memory", "rank-behind", "save-on-rank0"])
+@pytest.mark.parametrize(
+    ("example", "screen", "language"),
+    [
+        ("rank-out-of-memory", "phone", "en"),
+        ("rank-out-of-memory", "desktop", "zh"),
+        ("rank-behind", "phone", "zh"),
+        ("rank-behind", "desktop", "en"),
+        ("save-on-rank0", "phone", "zh"),
+    ],
+)
 def test_the_head_is_on_the_first_screen(
     visit: OpenPage, example: str, screen: str, language: str
 ) -> None:

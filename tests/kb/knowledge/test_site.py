@@ -90,9 +90,9 @@ def test_every_change_of_the_folder_is_seen(site: Path, data_dir: Path, tmp_path
     ],
 )
 def test_what_is_wrong_names_the_file(
-    site: Path, data_dir: Path, knowledge: Knowledge, file: str, old: str, new: str, says: str
+    site: Path, knowledge: Knowledge, file: str, old: str, new: str, says: str
 ) -> None:
-    """Opening fails with one clear error, and `check-data` says the same."""
+    """Opening fails with one clear error."""
     path = site / file
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -106,7 +106,14 @@ def test_what_is_wrong_names_the_file(
     with pytest.raises(DataError) as refused:
         opened()
     assert says in str(refused.value)
-    assert any(says in str(error) for error in data_errors(data_dir, site))
+
+
+def test_check_data_reads_the_folder(site: Path, data_dir: Path) -> None:
+    """It says what is wrong there, as opening does."""
+    path = site / "causes.yaml"
+    path.write_text(path.read_text("utf-8").replace("commands:", "comands:", 1), "utf-8")
+    (error,) = data_errors(data_dir, site)
+    assert "did you mean 'commands'?" in str(error)
 
 
 def test_a_misspelt_file_is_no_file_left_out(site: Path, knowledge: Knowledge) -> None:
