@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kb.chat.types import Change, CheckResult, Conversation, Option, Question, Turn
+from kb.chat.types import Change, CheckResult, Conversation, Ending, Option, Question, Turn
 from kb.diagnose.checks import best_check, fitting_checks, is_open
 from kb.diagnose.evidence_provided import evidence_provided
 from kb.diagnose.fixes import elsewhere
@@ -30,6 +30,11 @@ CHECK_RESULT = "user:"  # names of signals that are answers to checks begin with
 # the strongest log lines (3). Ruling out is what experiments do best.
 SUPPORT_NATS = 1.5
 REFUTE_NATS = -1.8
+# What somebody says who has mended it: more than any line of the log. That what was advised did not
+# help says less: it may have been done wrongly, or be one of two causes.
+ENDED_NATS = 4.0
+NOT_IT_NATS = -2.5
+ENDING = f"{CHECK_RESULT}ending:"
 MOVED = 0.02  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
 WHY_QUOTES = 3
@@ -75,7 +80,8 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
         return None
     reading = _with_remarks(service, conversation.reading, conversation.remarks)
     results = _result_signals(conversation.check_results, service.knowledge)
-    verdict = service.judge(reading, observed=results)
+    endings = _ending_signals(conversation.endings, service.knowledge)
+    verdict = service.judge(reading, observed=(*results, *endings))
     return replace(verdict, answers=conversation.model_answers)
 
 
@@ -131,6 +137,25 @@ def _result_signals(results: Sequence[CheckResult], knowledge: Knowledge) -> tup
     return tuple(signals)
 
 
+def _ending_signals(endings: Sequence[Ending], knowledge: Knowledge) -> tuple[Signal, ...]:
+    """What was said of how it ended as signals; of one cause the last word counts."""
+    return tuple(
+        Signal(
+            name=f"{ENDING}{ending.cause}",
+            kind="text",
+            quote=ending.quote,
+            line=0,
+            weights={ending.cause: NOT_IT_NATS if ending.is_denied else ENDED_NATS},
+            reason_id=ending.cause,
+            source=f"cause:{ending.cause}",
+            means=knowledge.cause_by_id[ending.cause].title,
+            polarity=Polarity.DENIED if ending.is_denied else Polarity.TROUBLE,
+        )
+        for ending in {one.cause: one for one in endings}.values()
+        if ending.cause in knowledge.cause_by_id
+    )
+
+
 def find_check(knowledge: Knowledge, identifier: str) -> Check | None:
     """The check with that id."""
     return next(
@@ -163,6 +188,8 @@ def take_back(
     latest = next(
         (turn.asked for turn in reversed(conversation.turns) if _counts(turn, conversation)), ""
     )
+    if conversation.endings and conversation.endings[-1].quote in latest:
+        return replace(conversation, endings=conversation.endings[:-1]), (latest,)
     if conversation.check_results and conversation.check_results[-1].quote == latest:
         return replace(conversation, check_results=conversation.check_results[:-1]), (latest,)
     return replace(conversation, remarks=conversation.remarks[:-1]), conversation.remarks[-1:]
@@ -171,7 +198,8 @@ def take_back(
 def _counts(turn: Turn, conversation: Conversation) -> bool:
     """Whether something of the turn's message still counts."""
     answers = {result.quote for result in conversation.check_results}
-    return turn.asked in answers or any(remark in turn.asked for remark in conversation.remarks)
+    said = (*conversation.remarks, *(ending.quote for ending in conversation.endings))
+    return turn.asked in answers or any(remark in turn.asked for remark in said)
 
 
 def changes(before: Assessment, after: Assessment, knowledge: Knowledge) -> tuple[Change, ...]:

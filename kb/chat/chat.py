@@ -8,7 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kb.chat import acts, check_answers
+from kb.chat.acts import ActReader, MessageScorer
 from kb.chat.assessment import verdict_of
+from kb.chat.check_answers import CheckAnswerReader
 from kb.chat.dialogue import Dialogue
 from kb.chat.follow_up import follow_up
 from kb.chat.intents import IntentReader, message_language
@@ -16,9 +19,12 @@ from kb.chat.paste import Paste, split, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
 from kb.chat.store import ConversationStore
 from kb.chat.types import Conversation, Reply, Turn
+from kb.diagnose.reader import load_model
+from kb.embed import embedded_model
 from kb.errors import InputError
 from kb.text.language import answer_language
 from kb.text.redact import redact
+from kb.text.tokenizer import default_tokenizer
 from kb.types.incident import LogReading
 from kb.types.vocabulary import Language
 
@@ -45,8 +51,18 @@ class Chat:
         """
         self._service = service
         self._clock = clock
-        phrases = load_phrases(service.settings.data, service.knowledge)
-        self._intents = IntentReader(phrases, service.knowledge)
+        data, embedder = service.settings.data, embedded_model(service.settings.data)
+        normalise = default_tokenizer().normalise
+
+        def scorer(folder: str) -> MessageScorer:
+            return MessageScorer(load_model(data / folder), embedder, normalise, folder)
+
+        self._intents = IntentReader(
+            load_phrases(data, service.knowledge),
+            service.knowledge,
+            ActReader(scorer(acts.FOLDER)),
+            CheckAnswerReader(scorer(check_answers.FOLDER)),
+        )
         self._dialogue = Dialogue(service, self._intents)
         self._store = ConversationStore(
             service.store.records,

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kb.chat.answers import ANSWERS
 from kb.chat.answers.answer import IntentAnswer, Step
 from kb.chat.answers.suggestions import suggest
 from kb.chat.assessment import Assessment, assess, changes, find_check, next_question, take_back
-from kb.chat.intents import NO_ANSWER, IntentReader, Meaning, Situation, UserRequest
+from kb.chat.endings import meant_cause, outcome_question
+from kb.chat.intents import NO_ANSWER, IntentReader, Meaning, Settled, Situation, UserRequest
 from kb.chat.paste import without_sentences
-from kb.chat.types import Change, CheckResult, Conversation, Intent, Question, Reply, Turn
+from kb.chat.types import (
+    Change,
+    CheckResult,
+    Conversation,
+    Ending,
+    IncidentOutcome,
+    Intent,
+    Question,
+    Reply,
+    Turn,
+)
 from kb.diagnose.signals import Signal
 from kb.knowledge.labels import Words
 from kb.logs.incident.merge import merge_readings, other_job
@@ -25,8 +36,12 @@ MAX_REMARK_CHARS = 1000  # longer ones are pastes
 SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
 MAX_MODEL_ANSWERS = 8  # the last ones are sent again with the report
 MAX_SHOWN = 40  # cases remembered as shown
+MAX_OPEN = 3  # questions whose answer is still understood
+_SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
 # Replies about the conversation itself: what is repeated is the answer before them.
-ABOUT_CHAT: frozenset[Intent] = frozenset({"language", "courtesy", "help", "off_topic", "unclear"})
+ABOUT_CHAT: frozenset[Intent] = frozenset(
+    {"language", "courtesy", "impatient", "help", "off_topic", "unclear"}
+)
 # What is not answered beside a log.
 NOT_BESIDE_LOG = ABOUT_CHAT - {"help"} | {"outcome"}
 
@@ -60,11 +75,16 @@ class Dialogue:
         meaning = self._intents.read(text, situation) if text else Meaning()
         if meaning.language:
             conversation = replace(conversation, language=meaning.language, language_pinned=True)
-        conversation = replace(conversation, unanswered="")
+        asked, conversation = (
+            conversation.asked_outcome,
+            replace(conversation, unanswered="", asked_outcome=None),
+        )
         if conversation.model_question and not has_output:
             conversation, meaning = _to_model(conversation, text, meaning)
         if has_output:
             return self._reply(self._log(conversation, reading, meaning, text))
+        if meaning.settled and asked is not None:
+            return self._reply(_settled(conversation, asked, meaning.settled, text))
         return self._reply(self._step(conversation, text, reading, meaning))
 
     # --- what the message does -------------------------------------------------------------
@@ -73,15 +93,19 @@ class Dialogue:
         engine = self._service.engine
         signals = engine.observations(reading)
         events = {hit.cue.event for hit in engine.report_cues(reading)}
-        check = None
-        if conversation.question_open and conversation.asked_checks:
-            check = find_check(self._service.knowledge, conversation.asked_checks[-1])
+        known = (
+            find_check(self._service.knowledge, check)
+            for check in reversed(conversation.open_checks)
+        )
+        last = conversation.turns[-1].reply if conversation.turns else None
         answered = _last_answer(conversation)
         return Situation(
             has_incident=conversation.reading is not None,
-            open_check=check,
-            just_asked=bool(conversation.turns)
-            and conversation.turns[-1].reply.question is not None,
+            open_checks=tuple(check for check in known if check is not None),
+            just_asked=last is not None
+            and last.question is not None
+            and last.question.check in conversation.open_checks[-1:],
+            outcome_asked=conversation.asked_outcome is not None,
             model_asked=bool(conversation.model_question),
             reports_hang="hang" in events or {"distributed", "failure"} <= events,
             has_evidence=bool(events or signals),
@@ -97,12 +121,15 @@ class Dialogue:
             cleared = _with_incident(conversation, None)
             return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
         if meaning.cannot_answer:  # on to the next best check
-            skipped = replace(conversation, question_open=False)
+            skipped = replace(conversation, open_checks=conversation.open_checks[:-1])
             return Step(conversation=skipped, requests=(UserRequest(intent="tell"),), event="skip")
         if meaning.check_result is not None:
             return _check_result(conversation, meaning.check_result)
         if meaning.retraction:
             return self._retraction(conversation, reading, meaning)
+        ended = next((item for item in meaning.requests if item.intent == "outcome"), None)
+        if ended is not None and conversation.reading is not None:
+            return self._ended(conversation, ended, meaning)
         if meaning.remark:
             return self._remark(conversation, reading, meaning)
         requests = meaning.requests or (UserRequest(intent="unclear", text=text),)
@@ -148,6 +175,31 @@ class Dialogue:
             return Step(conversation=_with_incident(conversation, reading), requests=requests)
         added = replace(conversation, remarks=(*conversation.remarks, remark))
         return Step(conversation=added, requests=requests, previous=conversation)
+
+    def _ended(self, conversation: Conversation, request: UserRequest, meaning: Meaning) -> Step:
+        """It ended so, or what was shown was wrong: both move the ranking."""
+        assessment = assess(self._service, conversation, conversation.language or "en")
+        remarks = (meaning.remark[:MAX_REMARK_CHARS],) if meaning.remark else ()
+        told = replace(conversation, remarks=(*conversation.remarks, *remarks))
+        if assessment is None:
+            return Step(conversation=told, requests=(request,), asks=False)
+        cause = meant_cause(assessment, self._service, request, conversation.focus)
+        is_denied = request.settles == "denied" and not (request.causes and not request.is_denial)
+        ending = Ending(cause=cause, quote=request.text, is_denied=is_denied)
+        outcome = None
+        if not is_denied:
+            leading = assessment.diagnosis.causes[0].id
+            verdict: Literal["right", "wrong"] = "right" if cause == leading else "wrong"
+            outcome = IncidentOutcome(verdict=verdict, cause=leading, actual=cause)
+        return Step(
+            conversation=replace(
+                told, endings=(*told.endings, ending), asked_outcome=outcome, focus=""
+            ),
+            requests=(replace(request, causes=(cause,), settles=_SETTLES[is_denied]),),
+            previous=conversation,
+            asks=is_denied,
+            event="ended",
+        )
 
     def _retraction(
         self, conversation: Conversation, reading: LogReading, meaning: Meaning
@@ -222,19 +274,27 @@ class Dialogue:
             changes=moved,
             diagnosis=diagnosis,
             suggestions=suggest(base, step.requests[-1].intent),
-            outcome=next((item.outcome for item in answers if item.outcome), None),
+            outcome=step.outcome,
         )
         return reply, _after(conversation, answers, base.question)
 
     def _question(self, step: Step, assessment: Assessment | None, words: Words) -> Question | None:
-        """The question due: the open one again while it still tells most."""
-        is_due = step.asks or any(request.intent == "next" for request in step.requests)
-        if not is_due or assessment is None or assessment.diagnosis.status == "no_timeout":
+        """The question due; none is asked twice, and none while the last one waits for its answer.
+
+        A new one comes where the leading cause has changed since.
+        """
+        conversation = step.conversation
+        if conversation.asked_outcome is not None:
+            return outcome_question(conversation.asked_outcome, self._service.knowledge, words)
+        is_next = any(request.intent == "next" for request in step.requests)
+        if not (step.asks or is_next) or assessment is None:
             return None
-        asked_checks = step.conversation.asked_checks
-        if step.conversation.question_open:
-            asked_checks = asked_checks[:-1]
-        return next_question(assessment, asked_checks, self._service.knowledge, words)
+        if assessment.diagnosis.status == "no_timeout":
+            return None
+        waits = bool(conversation.open_checks) and conversation.asked_for == _leading(assessment)
+        if waits and not is_next:
+            return None
+        return next_question(assessment, conversation.asked_checks, self._service.knowledge, words)
 
 
 def _to_model(
@@ -273,10 +333,36 @@ def _with_incident(conversation: Conversation, reading: LogReading | None) -> Co
     )
 
 
+def _leading(assessment: Assessment) -> str:
+    return assessment.diagnosis.causes[0].id if assessment.diagnosis.causes else ""
+
+
+def _settled(conversation: Conversation, asked: IncidentOutcome, said: str, text: str) -> Step:
+    """Yes or no to whether it ended so."""
+    request = UserRequest(intent="outcome", text=text, causes=(asked.actual,))
+    if said == "yes":
+        return Step(
+            conversation=conversation,
+            requests=(replace(request, settles="confirmed"),),
+            asks=False,
+            event="settled",
+            outcome=asked,
+        )
+    endings = tuple(one for one in conversation.endings if one.cause != asked.actual)
+    return Step(
+        conversation=replace(conversation, endings=endings),
+        requests=(replace(request, settles="denied"),),
+        previous=conversation,
+        asks=False,
+        event="settled",
+    )
+
+
 def _check_result(conversation: Conversation, result: CheckResult) -> Step:
     results = (*conversation.check_results, result)
+    still_open = tuple(check for check in conversation.open_checks if check != result.check)
     return Step(
-        conversation=replace(conversation, check_results=results, question_open=False),
+        conversation=replace(conversation, check_results=results, open_checks=still_open),
         requests=(UserRequest(intent="tell", text=result.quote),),
         previous=conversation,
         event="answered",
@@ -316,7 +402,12 @@ def _after(
         shown_cases=tuple(cases)[-MAX_SHOWN:],
         unanswered=next((one.request.text for one in answers if one.request.unanswerable), ""),
     )
-    if question is None:
+    if question is None or conversation.asked_outcome is not None:
         return after
     others = (check for check in conversation.asked_checks if check != question.check)
-    return replace(after, asked_checks=(*others, question.check), question_open=True)
+    return replace(
+        after,
+        asked_checks=(*others, question.check),
+        open_checks=(*conversation.open_checks, question.check)[-MAX_OPEN:],
+        asked_for=next(iter(answers[0].ranked), ""),
+    )

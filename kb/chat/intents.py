@@ -1,40 +1,80 @@
 """From a person's words to what they mean, without a language model.
 
-Phrases of data/chat.yaml decide where one matches. Where none does, the answer to the open
-question, cues of a hang, and words of the field do; the rest is not ours. A question is never
-evidence, whatever it names.
+A fitted model (`kb.chat.acts`) reads what each sentence does, another (`kb.chat.check_answers`)
+which outcome of an open question it reports; data/chat.yaml knows what they name. A question is
+never evidence, whatever it names.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Literal
 
-from kb.chat.phrases import IntentPhrase, Job, Phrasebook, Platform, Settled
+from kb.chat.acts import ActReader
+from kb.chat.check_answers import CheckAnswerReader
+from kb.chat.phrases import Phrasebook, Platform
 from kb.chat.sentences import clauses, is_assertion, sentences
-from kb.chat.types import CheckResult, Intent
+from kb.chat.types import Act, CheckResult, Intent
 from kb.knowledge.load import Knowledge
 from kb.text.tokenizer import default_tokenizer
 from kb.types.knowledge import Check
 from kb.types.vocabulary import Language
 
+Job = Literal["", "new", "same"]
+Settled = Literal["", "confirmed", "denied"]
+
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
-ORDERING: frozenset[Intent] = frozenset({"language", "case", "search", "similar", "help"})
 REPORT_CHARS = 120  # a question is shorter
-ALIKE = 0.5  # share of the person's words an option must have to be meant
-ALIKE_LEAD = 0.2  # by which it must lead before the next option
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
 TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
-MORE = "go-on"  # the phrase that asks for more of the same
-SUPPOSING = ("why-not", "what-about")  # phrases that ask whether it is some cause
+TAKEN = 0.65  # probability from which a message is taken as an outcome of the check just asked
+TAKEN_LATER = 0.85  # of a check asked before
+SURE = 0.45  # of an act; below it what such acts have in common decides first
+CERTAIN = 0.75  # of an act that is read against what stands in a log
+REPLY_SHARE = 0.5  # of yes, no and “cannot tell” together, from which a message is one of them
+RARE = 0.05  # what is left of an act that makes no sense in the situation
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
 # Intents about an incident: without one, a message that reports a hang is the incident itself.
 ABOUT_INCIDENT: frozenset[Intent] = frozenset(
     {"why", "sure", "fix", "next", "restart", "happened", "similar"}
 )
-LOOKUPS: frozenset[Intent] = frozenset({"search", "case", "setting", "cause", "outcome"})
+LOOKUPS: frozenset[Intent] = frozenset({"search", "case", "setting", "cause", "outcome", "how_to"})
+STATING: frozenset[Act] = frozenset({"tell", "suspect"})
+REPLYING: frozenset[Act] = frozenset({"yes", "no", "unsure"})
+ENDING: frozenset[Act] = frozenset({"fixed", "not_it"})
+LANGUAGES: Mapping[Act, Language] = {"lang_zh": "zh", "lang_en": "en"}
+ASKING: frozenset[Act] = frozenset(
+    {
+        *("happened", "why", "sure", "fix", "next", "restart", "similar", "case", "search"),
+        *("cause", "setting", "how_to", "recap", "help"),
+    }
+)
+GROUPS: tuple[frozenset[Act], ...] = (STATING, REPLYING, ENDING, ASKING)
+# Acts that need an incident; without one they are rare.
+OF_INCIDENT: frozenset[Act] = frozenset({"fixed", "not_it", "retract", "same_job", "sure"})
+# What orders the assistant about and tells nothing of an incident.
+ORDERING: frozenset[Act] = frozenset(
+    {"lang_zh", "lang_en", "case", "search", "similar", "help", "new_job", "not_it"}
+)
+# The others are intents of the same name.
+INTENTS: Mapping[Act, Intent] = {
+    "suspect": "tell",
+    "fixed": "outcome",
+    "not_it": "outcome",
+    "yes": "unclear",
+    "no": "unclear",
+    "unsure": "unclear",
+    "retract": "unclear",
+    "option": "cause",
+    "lang_zh": "language",
+    "lang_en": "language",
+    "new_job": "log",
+    "same_job": "log",
+}
 # Words of taking back itself; they do not tell which remark is meant.
 RETRACTING = (
     "forget ignore disregard drop delete remove take back what i said told you wrote about my last"
@@ -42,7 +82,11 @@ RETRACTING = (
     " of on in we 忘掉 忽略 撤回 收回 刚才 刚刚 之前 前面 说的 说错了 那句 那条 这条 关于 我 的 了"
     " 不算 作废 不要了 是 不是"
 )
+_LANGUAGE_NAMES = re.compile(
+    r"(?i)chinese|mandarin|中文|汉语|普通话|国语|english|英文|英语|[\u4e00-\u9fff]语|语言|language"
+)
 _DIGIT = re.compile(r"\d")
+_ASKS = re.compile(r"[?？][)）\"”’''\s!！.。~～]*$")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -55,8 +99,9 @@ class Situation:
 
     Attributes:
         has_incident: whether there is one to speak of.
-        open_check: the one the open question asks about.
-        just_asked: whether the last reply ended with that question.
+        open_checks: those asked and not answered, the last one first.
+        just_asked: whether the last reply ended with the question of the first of them.
+        outcome_asked: whether the last reply asked whether the incident ended so.
         model_asked: whether a language model asked something after it.
         reports_hang: whether the words report a hang or failed communication.
         has_evidence: whether the words hold evidence (cues, lines, facts).
@@ -65,8 +110,9 @@ class Situation:
     """
 
     has_incident: bool
-    open_check: Check | None = None
+    open_checks: tuple[Check, ...] = ()
     just_asked: bool = False
+    outcome_asked: bool = False
     model_asked: bool = False
     reports_hang: bool = False
     has_evidence: bool = False
@@ -87,6 +133,7 @@ class UserRequest:
         language: the language asked for.
         unanswerable: whether it is a question that nothing here answers.
         is_denial: whether it says that what it names is in order.
+        is_suspicion: whether it names what the person believes, which is to be weighed.
         cases: those of an earlier reply that is repeated in another language, in its order.
     """
 
@@ -100,6 +147,7 @@ class UserRequest:
     language: Language | None = None
     unanswerable: bool = False
     is_denial: bool = False
+    is_suspicion: bool = False
     cases: tuple[str, ...] = ()
 
 
@@ -110,8 +158,9 @@ class Meaning:
     Attributes:
         remark: sentences that state something about the incident, joined.
         requests: in the order to be answered; may be empty where something is stated.
-        check_result: the answer to the open question.
+        check_result: the answer to an open question.
         cannot_answer: whether the person cannot answer it.
+        settled: yes or no to whether the incident ended so.
         language: the language asked for.
         job: what the person says of the logs pasted: those of a new job, or of the same.
         retraction: the sentence that takes an earlier remark back.
@@ -121,17 +170,36 @@ class Meaning:
     requests: tuple[UserRequest, ...] = ()
     check_result: CheckResult | None = None
     cannot_answer: bool = False
+    settled: Literal["", "yes", "no"] = ""
     language: Language | None = None
     job: Job = ""
     retraction: str = ""
 
 
+@dataclass(kw_only=True)
+class _Read:
+    """What the sentences of a message do, gathered."""
+
+    requests: dict[Intent, UserRequest] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    language: Language | None = None
+    job: Job = ""
+
+
 class IntentReader:
     """Reads messages; made once."""
 
-    def __init__(self, phrases: Phrasebook, knowledge: Knowledge) -> None:
-        """Read with `phrases`; settings are those of `knowledge`."""
+    def __init__(
+        self,
+        phrases: Phrasebook,
+        knowledge: Knowledge,
+        acts: ActReader,
+        answers: CheckAnswerReader,
+    ) -> None:
+        """Read with `phrases` and the fitted models; settings are those of `knowledge`."""
         self._phrases = phrases
+        self._acts = acts
+        self._answers = answers
         self._ids = frozenset(knowledge.advice_by_id)
         # Names in lower case, and the last parts of dotted ones, to the id of the advice.
         self._settings = {item.id.rpartition(".")[2].lower(): item.id for item in knowledge.advice}
@@ -139,40 +207,36 @@ class IntentReader:
 
     def read(self, text: str, situation: Situation) -> Meaning:
         """What the person's own words mean in this situation."""
-        whole = self._intents(text)
-        reply = next((phrase.answer for phrase in whole if phrase.answer), "")
-        if reply and situation.model_asked:
-            return Meaning(cannot_answer=True) if reply == "unsure" else Meaning(remark=text)
-        if reply and situation.open_check is not None:
-            return _yes_or_no(text, reply, situation.open_check)
-        if not whole:
-            placed = self._choice(text, situation)
-            if placed is not None:
-                return placed
-        retraction = next((item for item in sentences(text) if self._retracts(item)), "")
+        placed = self._choice(text, situation)
+        if placed is not None:
+            return placed
+        replied = self._reply(text, situation) or self._outcome_seen(text, situation)
+        if replied is not None:
+            return replied
+        retraction = next(
+            (item for item in sentences(text) if self._act(item, situation) == "retract"), ""
+        )
         if retraction and situation.has_incident:
-            return Meaning(retraction=retraction, remark=self._correction(text))
+            return Meaning(retraction=retraction, remark=self._correction(text, situation))
         return self._by_sentence(text, situation)
 
     def is_request(self, line: str, *, has_incident: bool) -> bool:
-        """Whether a line with an error in it is said to us: a phrase reads it, or it asks.
+        """Whether a line with an error in it is said to us rather than printed by a program.
 
         Without an incident a question about an error is the incident itself.
         """
-        return bool(self._intents(line)) or (has_incident and self._phrases.is_question(line))
+        shares = self._acts.read(line)
+        asks = _share(shares, ASKING) >= CERTAIN or self.asks(line)
+        return (has_incident and asks) or max(shares[act] for act in ORDERING) >= CERTAIN
 
     def is_order(self, line: str) -> bool:
-        """Whether a line in a log orders the assistant about rather than tells what happened.
-
-        “Why does it hang” also tells that it hangs, and “disabling it helps” is evidence: only
-        short lines of intents that tell nothing count, beside plain orders of any length.
-        """
+        """Whether a line in a log orders the assistant about rather than tells what happened."""
         if self._phrases.is_order(line):
             return True
-        phrase = self._intent(line) if len(line) <= ORDER_CHARS else None
-        return phrase is not None and (
-            bool(phrase.job) or phrase.settles == "denied" or phrase.intent in ORDERING
-        )
+        if len(line) > ORDER_CHARS:
+            return False
+        shares = self._acts.read(line)
+        return max(shares[act] for act in ORDERING) >= CERTAIN
 
     def suppositions(self, text: str) -> tuple[str, ...]:
         """Sentences that ask whether it is some cause: in a report they would count as its signs.
@@ -182,20 +246,28 @@ class IntentReader:
         return tuple(
             sentence
             for sentence in sentences(text)
-            if self._phrases.is_question(sentence)
+            if self.asks(sentence)
             and self._phrases.causes_in(sentence)
-            and all(phrase.id in SUPPOSING for phrase in self._intents(sentence)[:1])
+            and not sentence.lower().lstrip().startswith(("why", "how", "为什么", "为啥", "怎么"))
         )
+
+    def asks(self, sentence: str) -> bool:
+        """Whether a sentence asks, with or without a question mark, and so states nothing."""
+        return _ASKS.search(sentence) is not None or self._share_asking(sentence) > REPLY_SHARE
 
     def remark(self, text: str) -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
-        return replace(self._request("tell", text), is_denial=self._phrases.is_denial(text))
+        request = self._request("tell", text)
+        suspects = [item for item in sentences(text) if self._acts.read(item)["suspect"] > SURE]
+        return replace(
+            request, is_denial=self._phrases.is_denial(text), is_suspicion=bool(suspects)
+        )
 
     def repeated(self, text: str, intent: Intent) -> UserRequest:
         """The request in `text` that a reply of that intent answered."""
+        situation = Situation(has_incident=True)
         for sentence in sentences(text):
-            phrase = self._intent(sentence)
-            if phrase is not None and phrase.intent == intent:
+            if _intent(self._act(sentence, situation)) == intent:
                 return self._request(intent, sentence)
         return self._request(intent, text)
 
@@ -208,83 +280,140 @@ class IntentReader:
     # --- the message as a whole ------------------------------------------------------------
 
     def _choice(self, text: str, situation: Situation) -> Meaning | None:
-        """A place in the list or the question before, or words like those of its options."""
-        number, check = self._phrases.choice_in(text), situation.open_check
-        if number and situation.after_cases:
+        """A place in the list or the question before: “2”, “the second one”."""
+        number = self._phrases.choice_in(text)
+        if not number:
+            return None
+        if situation.after_cases:
             return Meaning(requests=(self._request("case", text),))
         # A bare figure is what a button of an older question says; words mean what was just asked.
         of_question = situation.just_asked or _DIGIT.search(text) is not None
-        if check is not None and (of_question or not number):
-            outcome = number or self._outcome(text, check)
-            if 1 <= outcome <= len(check.outcomes):
-                result = CheckResult(check=check.id, outcome=outcome, quote=text)
+        for check in situation.open_checks[:1]:
+            if of_question and number <= len(check.outcomes):
+                result = CheckResult(check=check.id, outcome=number, quote=text)
                 return Meaning(check_result=result)
-        if number and situation.has_incident:
-            return Meaning(requests=(self._request("cause", text),))
+        return Meaning(requests=(self._request("cause", text),)) if situation.has_incident else None
+
+    def _reply(self, text: str, situation: Situation) -> Meaning | None:
+        """Yes, no or “cannot tell” to what was asked."""
+        asked = situation.model_asked or situation.outcome_asked or situation.open_checks
+        if not asked or len(text) > REPORT_CHARS:
+            return None
+        shares = self._acts.read(text)
+        if _share(shares, REPLYING) < REPLY_SHARE:
+            return None
+        reply = max(REPLYING, key=lambda act: (shares[act], act))
+        if situation.model_asked:
+            return Meaning(cannot_answer=True) if reply == "unsure" else Meaning(remark=text)
+        if situation.outcome_asked:
+            return Meaning(settled="yes" if reply == "yes" else "no")
+        if reply == "unsure":
+            return Meaning(cannot_answer=True)
+        check = situation.open_checks[0]
+        read = self._answers.read(text, check)
+        best = max(range(len(read)), key=read.__getitem__)
+        if best and read[best] >= TAKEN:  # “no, it passes” says more than its “no”
+            return Meaning(check_result=CheckResult(check=check.id, outcome=best, quote=text))
+        return _yes_or_no(text, reply, check)
+
+    def _outcome_seen(self, text: str, situation: Situation) -> Meaning | None:
+        """An outcome of an open check in the person's own words."""
+        if not situation.open_checks or len(text) > REPORT_CHARS or self.asks(text):
+            return None
+        shares = self._acts.read(text)
+        if shares["retract"] > SURE or _share(shares, ENDING) > CERTAIN:
+            return None
+        for place, check in enumerate(situation.open_checks):
+            read = self._answers.read(text, check)
+            best = max(range(len(read)), key=read.__getitem__)
+            least = TAKEN if situation.just_asked and not place else TAKEN_LATER
+            if best and read[best] >= least:
+                result = CheckResult(check=check.id, outcome=best, quote=text)
+                return Meaning(check_result=result)
         return None
 
-    def _outcome(self, text: str, check: Check) -> int:
-        """The outcome meant by words like those of an option; 0 for none."""
-        words = _tokens(text)
-        if not words or self._phrases.is_question(text):
-            return 0
-        shares = []
-        for outcome in check.outcomes:
-            options = (outcome.observation.zh, outcome.observation.en)
-            shares.append(max(len(words & _tokens(option)) / len(words) for option in options))
-        best, second, *_ = [*sorted(shares, reverse=True), 0.0]
-        return shares.index(best) + 1 if best >= ALIKE and best - second >= ALIKE_LEAD else 0
-
-    def _retracts(self, sentence: str) -> bool:
-        phrase = self._intent(sentence)
-        return phrase is not None and phrase.retracts
-
-    def _correction(self, text: str) -> str:
+    def _correction(self, text: str, situation: Situation) -> str:
         """What is stated in place of a remark taken back: “I was wrong, it is Ethernet”.
 
         It stands behind; what stands before speaks of the remark.
         """
         parts = [clause for sentence in sentences(text) for clause in clauses(sentence)]
         last = max(
-            (at for at, part in enumerate(parts) if self._retracts(part)), default=len(parts)
+            (at for at, part in enumerate(parts) if self._act(part, situation) == "retract"),
+            default=0,
         )
         return ", ".join(
             part
             for part in parts[last + 1 :]
-            if not self._phrases.is_question(part)
+            if not self.asks(part)
             and (self._phrases.is_of_the_field(part) or self._phrases.causes_in(part))
         )
 
     # --- sentence by sentence --------------------------------------------------------------
 
+    def _act(self, sentence: str, situation: Situation) -> Act:
+        """What a sentence most likely does, where that makes sense."""
+        shares = dict(self._acts.read(sentence))
+        for act in self._senseless(sentence, situation):
+            shares[act] *= RARE
+        total = sum(shares.values())
+        best = max(shares, key=shares.__getitem__)
+        if shares[best] < SURE * total:
+            kinds = [*GROUPS, *(frozenset({act}) for act in shares if not _grouped(act))]
+            group = max(kinds, key=lambda kind: _share(shares, kind))
+            best = max(sorted(group), key=shares.__getitem__)
+        return best
+
+    def _senseless(self, sentence: str, situation: Situation) -> Iterable[Act]:
+        """Acts that a sentence cannot be, by what it names and by what was said before."""
+        if not (situation.open_checks or situation.outcome_asked or situation.model_asked):
+            yield from REPLYING
+        if not situation.has_incident:
+            yield from OF_INCIDENT
+        if not _LANGUAGE_NAMES.search(sentence):
+            yield from LANGUAGES
+        if not self._phrases.ordinal_in(sentence):
+            yield "option"
+        if not self.settings(sentence):
+            yield "setting"
+        if not (self._phrases.causes_in(sentence) or self._phrases.ordinal_in(sentence)):
+            yield "cause"
+        if self._phrases.is_of_the_field(sentence):
+            yield "off_topic"
+
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
-        requests: dict[Intent, UserRequest] = {}
-        remarks: list[str] = []
-        language: Language | None = None
-        job: Job = ""
+        read = _Read()
         for sentence in sentences(text):
-            phrase = self._intent(sentence)
-            if phrase is None or phrase.answer:
-                if situation.has_incident and self._phrases.is_question(sentence):
-                    remarks += self._assertions(sentence)
-                    request = self._unread_question(sentence, situation)
-                    requests.setdefault(request.intent, request)
-                else:
-                    remarks.append(sentence)
+            act = self._act(sentence, situation)
+            if act in STATING:
+                read.remarks.append(sentence)
                 continue
-            language = language or phrase.language
-            job = job or phrase.job
-            if phrase.id in SUPPOSING and situation.has_incident:
-                remarks += self._assertions(sentence)
-            if not phrase.job:
-                intent = phrase.intent
-                if phrase.retracts:
-                    intent = "unclear"
-                elif phrase.id == MORE and situation.after_cases:
-                    intent = "similar"
-                requests.setdefault(intent, self._request(intent, sentence, phrase))
-        meaning = self._weighed(text, list(requests.values()), " ".join(remarks), job, situation)
-        return replace(meaning, language=language)
+            if act in REPLYING and len(sentence) < len(text):
+                continue  # “yes, …”: what stands beside it says more
+            read.language = read.language or LANGUAGES.get(act)
+            if act in ("new_job", "same_job"):
+                read.job = read.job or ("new" if act == "new_job" else "same")
+                continue
+            if act in ASKING and situation.has_incident:
+                read.remarks += self._assertions(sentence)
+            request = self._as_request(act, sentence, situation)
+            read.requests.setdefault(request.intent, request)
+        meaning = self._weighed(text, read, situation)
+        return replace(meaning, language=read.language)
+
+    def _as_request(self, act: Act, sentence: str, situation: Situation) -> UserRequest:
+        """What is to be answered of a sentence that does `act`."""
+        request = self._request(_intent(act), sentence)
+        if act in ENDING:
+            return replace(request, settles="confirmed" if act == "fixed" else "denied")
+        if act in LANGUAGES:
+            named = LANGUAGES[act] if re.search(_NAMES[act], sentence) else None
+            return replace(request, language=named)
+        if act == "option" and situation.after_cases:
+            return replace(request, intent="case")
+        if act == "why" and situation.has_incident and not request.causes:
+            return replace(request, causes=situation.hinted_causes)
+        return request
 
     def _assertions(self, question: str) -> list[str]:
         """The clauses of a question that state something before it asks: “it is IB, is that it?”.
@@ -297,40 +426,12 @@ class IntentReader:
         return [
             part
             for part in leading
-            if is_assertion(part)
-            and not self._phrases.is_question(part)
-            and self._phrases.is_of_the_field(part)
+            if is_assertion(part) and not self.asks(part) and self._phrases.is_of_the_field(part)
         ]
 
-    def _unread_question(self, sentence: str, situation: Situation) -> UserRequest:
-        """What a question asks that no phrase reads: of a cause, a place, by its weak words."""
-        request = self._request("why", sentence)
-        hint = self._phrases.hint_in(sentence)
-        if hint == "case":
-            return replace(request, intent="case")
-        if request.causes and not request.platforms:
-            return request
-        if request.ordinal:
-            return replace(request, intent="cause")
-        if hint:
-            return replace(request, intent=hint)
-        if request.platforms:
-            return replace(request, intent="similar")
-        if situation.hinted_causes:
-            return replace(request, causes=situation.hinted_causes)
-        if self._phrases.is_of_the_field(sentence):
-            return replace(request, intent="unclear", unanswerable=True)
-        return replace(request, intent="off_topic" if _word_count(sentence) > 1 else "unclear")
-
-    def _weighed(
-        self,
-        text: str,
-        requests: list[UserRequest],
-        remark: str,
-        job: Job,
-        situation: Situation,
-    ) -> Meaning:
+    def _weighed(self, text: str, read: _Read, situation: Situation) -> Meaning:
         """Weigh requests and remarks: a report without an incident is an incident."""
+        requests, remark, job = list(read.requests.values()), " ".join(read.remarks), read.job
         if len(requests) > 1:
             requests = [item for item in requests if item.intent != "courtesy"] or requests[:1]
         if not situation.has_incident and self._is_report(text):
@@ -343,35 +444,31 @@ class IntentReader:
             others = tuple(item for item in requests if item.intent not in ABOUT_INCIDENT)
             return Meaning(remark=text, requests=others, job=job)
         if requests:
-            is_evidence = situation.has_incident and situation.has_evidence
-            if not (is_evidence and remark and self._phrases.is_of_the_field(remark)):
+            is_evidence = situation.has_incident and bool(remark)
+            if not (is_evidence and (situation.has_evidence or self._tells(remark))):
                 return Meaning(requests=tuple(requests), job=job)
-            answerable = tuple(item for item in requests if item.intent not in NO_ANSWER)
+            answerable = tuple(
+                item for item in requests if item.intent not in {*NO_ANSWER, "courtesy"}
+            )
             return Meaning(remark=remark, requests=answerable, job=job)
         if job and not remark:
             return Meaning(job=job)
-        return replace(self._unread(remark or text, situation), job=job)
+        return replace(self._stated(remark or text, situation), job=job)
+
+    def _tells(self, text: str) -> bool:
+        return self._phrases.is_of_the_field(text) or bool(self._phrases.causes_in(text))
 
     def _is_report(self, text: str) -> bool:
         """Whether a message is so long that it tells of something, whatever it asks besides."""
         return len(text) >= REPORT_CHARS and self._phrases.is_of_the_field(text)
 
-    def _unread(self, text: str, situation: Situation) -> Meaning:
-        """The meaning of a message that no phrase reads."""
-        causes = self._phrases.causes_in(text)
-        ours = self._phrases.is_of_the_field(text) or bool(causes)
-        number, hint = self._phrases.ordinal_in(text), self._phrases.hint_in(text)
-        has_incident, has_evidence = situation.has_incident, situation.has_evidence
-        intent: Intent = "off_topic"
-        if has_incident and not has_evidence and (number or (hint and not ours)):
-            intent = "cause" if number else hint or "unclear"
-        elif situation.reports_hang or (has_incident and (has_evidence or ours)):
+    def _stated(self, text: str, situation: Situation) -> Meaning:
+        """The meaning of a message that states something."""
+        ours = self._tells(text)
+        if situation.has_incident or situation.reports_hang:
             return Meaning(remark=text)
-        elif self._phrases.is_question(text) and causes:
-            intent = "why"
-        elif self._phrases.is_denial(text) and causes:
-            intent = "unclear"  # of what? a search would list what it is not
-        elif has_evidence or ours:
+        intent: Intent = "off_topic"
+        if situation.has_evidence or ours:
             intent = "search"
         elif len(default_tokenizer().tokens(text)) <= FEW_WORDS:
             intent = "unclear"
@@ -379,22 +476,10 @@ class IntentReader:
 
     # --- what a text names -----------------------------------------------------------------
 
-    def _intents(self, text: str) -> list[IntentPhrase]:
-        return [phrase for phrase in self._phrases.intents_in(text) if self._has_need(phrase, text)]
+    def _share_asking(self, sentence: str) -> float:
+        return _share(self._acts.read(sentence), ASKING)
 
-    def _intent(self, text: str) -> IntentPhrase | None:
-        return next(iter(self._intents(text)), None)
-
-    def _has_need(self, phrase: IntentPhrase, text: str) -> bool:
-        if phrase.needs == "setting":
-            return bool(self.settings(text))
-        if phrase.needs == "topic":
-            return bool(self._phrases.causes_in(text))
-        return phrase.needs != "ordinal" or bool(self._phrases.ordinal_in(text))
-
-    def _request(
-        self, intent: Intent, text: str, phrase: IntentPhrase | None = None
-    ) -> UserRequest:
+    def _request(self, intent: Intent, text: str) -> UserRequest:
         return UserRequest(
             intent=intent,
             text=text,
@@ -402,8 +487,6 @@ class IntentReader:
             platforms=self._phrases.platforms_in(text),
             ordinal=self._phrases.ordinal_in(text),
             settings=self.settings(text),
-            settles=phrase.settles if phrase else "",
-            language=phrase.language if phrase else None,
         )
 
     def settings(self, text: str) -> tuple[str, ...]:
@@ -416,10 +499,27 @@ class IntentReader:
         return tuple(dict.fromkeys(names))
 
 
-def _yes_or_no(text: str, reply: str, check: Check) -> Meaning:
+_NAMES: Mapping[Act, str] = {
+    "lang_zh": r"(?i)chinese|mandarin|中文|汉语|普通话|国语",
+    "lang_en": r"(?i)english|英文|英语",
+}
+
+
+def _share(shares: Mapping[Act, float], acts: Iterable[Act]) -> float:
+    return sum(shares[act] for act in acts)
+
+
+def _grouped(act: Act) -> bool:
+    return any(act in group for group in GROUPS)
+
+
+def _intent(act: Act) -> Intent:
+    """The intent of a request that does `act`."""
+    return INTENTS.get(act) or act  # type: ignore[return-value]
+
+
+def _yes_or_no(text: str, reply: Act, check: Check) -> Meaning:
     """The answer to a check by a word; “no” to more than two outcomes denies the first."""
-    if reply == "unsure":
-        return Meaning(cannot_answer=True)
     is_second = reply == "no" and len(check.outcomes) == 2
     result = CheckResult(
         check=check.id,

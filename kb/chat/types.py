@@ -28,14 +28,50 @@ Intent = Literal[
     "similar",  # anything like this, here or on another backend
     "cause",  # what is this cause
     "setting",  # what does this variable do
+    "how_to",  # a question of the field, about no incident
     "search",  # look something up without an incident
     "language",  # speak another language
     "outcome",  # that was it, that was not it
     "recap",  # what the person wrote of the incident so far
     "help",
     "courtesy",
+    "impatient",  # wants the short of it
     "off_topic",
     "unclear",
+]
+
+# What a person does with a message, whatever the state of the conversation (`kb.chat.acts`).
+Act = Literal[
+    "tell",  # states a fact of the incident
+    "suspect",  # names a cause they believe in, or not
+    "fixed",  # says that it ended well, or what mended it
+    "not_it",  # says that the cause or the fix shown was wrong
+    "yes",
+    "no",
+    "unsure",
+    "retract",  # takes something back or corrects it
+    "happened",
+    "why",
+    "sure",
+    "fix",
+    "next",
+    "restart",
+    "similar",
+    "case",
+    "search",
+    "cause",
+    "setting",
+    "how_to",  # a question of the field that is about no incident
+    "option",  # picks from a list by its place
+    "lang_zh",
+    "lang_en",
+    "recap",
+    "new_job",
+    "same_job",
+    "help",
+    "courtesy",
+    "impatient",
+    "off_topic",
 ]
 
 
@@ -117,8 +153,8 @@ class Reply:
     """The answer to one message.
 
     `diagnosis` is there when this message made or changed it. `suggestions` are things the person
-    might say next, in the reply's language. `outcome` is there where the person said how it ended;
-    nothing of it is stored yet.
+    might say next, in the reply's language. `outcome` is there where the person has said yes to how
+    it ended, which a question asked before: faces store it.
     """
 
     conversation: str
@@ -177,6 +213,15 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What the person said of how it ended: it was that cause, or not (`is_denied`)."""
+
+    cause: str
+    quote: str
+    is_denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """All that is stored of a conversation. Times are seconds since the epoch.
 
@@ -184,7 +229,11 @@ class Conversation:
         language: of the last reply; the person asked for it where `language_pinned`.
         reading: the incident, as read from the logs and from a description that began it.
         remarks: what the person wrote about it since (redacted), oldest first.
-        asked_checks: checks asked about; the last one is still open where `question_open`.
+        asked_checks: checks asked about, none of them twice; `open_checks` are those of them that
+            nobody has answered yet, the last one last.
+        asked_for: the cause that led when the last of them was asked.
+        endings: what was said of how it ended; of one cause the last word counts.
+        asked_outcome: the outcome the last reply asked to confirm.
         focus: the cause spoken of last.
         shown_cases: cases shown so far.
         unanswered: the last question nothing of ours answers; a language model may.
@@ -200,7 +249,10 @@ class Conversation:
     remarks: tuple[str, ...] = ()
     check_results: tuple[CheckResult, ...] = ()
     asked_checks: tuple[str, ...] = ()
-    question_open: bool = False
+    open_checks: tuple[str, ...] = ()
+    asked_for: str = ""
+    endings: tuple[Ending, ...] = ()
+    asked_outcome: IncidentOutcome | None = None
     focus: str = ""
     shown_cases: tuple[str, ...] = ()
     unanswered: str = ""

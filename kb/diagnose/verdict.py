@@ -300,6 +300,10 @@ class Engine:
             fix_likeness=self._likeness_of_fixes(reading, hits, entries),
         )
 
+    def fix_points(self, words: str) -> dict[str, float]:
+        """Points of likeness of what a person says to each fix, by its id; none without words."""
+        return self._fixes.points(words, words) if self._fixes is not None else {}
+
     def _likeness_of_fixes(
         self, reading: LogReading, hits: Sequence[Hit], entries: Mapping[str, Entry]
     ) -> dict[str, float]:

@@ -96,9 +96,12 @@ class CheckOutcome:
 
     `shown_by` are lists of names as `InputEvidence.shown_by` has them: where the input shows one
     of them whole, somebody has seen this outcome or its opposite, and the check needs no asking.
+    `trouble` tells whether the outcome is that the trouble, or a sign of it, is there (“hangs as
+    well”) or not (“passes”, “all equal”); None where it is neither.
     """
 
     observation: Bilingual
+    trouble: bool | None = None
     supports: tuple[str, ...] = ()
     refutes: tuple[str, ...] = ()
     shown_by: tuple[tuple[str, ...], ...] = ()

@@ -17,6 +17,7 @@ from kb.chat.answers.causes import (
 from kb.chat.answers.conversation import (
     answer_courtesy,
     answer_help,
+    answer_impatient,
     answer_language,
     answer_off_topic,
     answer_outcome,
@@ -47,6 +48,7 @@ ANSWERS: Mapping[Intent, Callable[[IntentAnswer], None]] = {
     "recap": answer_recap,
     "help": answer_help,
     "courtesy": answer_courtesy,
+    "impatient": answer_impatient,
     "off_topic": answer_off_topic,
     "unclear": answer_unclear,
 }

@@ -42,10 +42,12 @@ class Step:
     Attributes:
         conversation: as it is now; `previous` as it was, where the incident's causes may move.
         asks: whether the reply ends with a question.
-        event: merged, repeated, other, asked_new, answered, skip, retracted, or empty.
+        event: merged, repeated, other, asked_new, answered, skip, retracted, ended, settled, or
+            empty.
         other_job: why the logs pasted are of another job.
         retracted_remarks: those the message took back.
         shown_changes: those of an earlier reply that is repeated.
+        outcome: how it ended, where the person has said yes to it.
     """
 
     conversation: Conversation
@@ -56,6 +58,7 @@ class Step:
     other_job: str = ""
     retracted_remarks: tuple[str, ...] = ()
     shown_changes: tuple[Change, ...] = ()
+    outcome: IncidentOutcome | None = None
 
 
 @dataclass(kw_only=True)
@@ -65,8 +68,7 @@ class IntentAnswer:
     Attributes:
         assessment: of the incident now; `before` that before the message, `changes` between them.
         question: the next one to ask.
-        statements, focus, cases, outcome: what is said, the cause it is about, the cases it
-            shows, and how the incident ended.
+        statements, focus, cases: what is said, the cause it is about, the cases it shows.
     """
 
     service: Service
@@ -80,7 +82,6 @@ class IntentAnswer:
     statements: list[Statement] = field(default_factory=list)
     focus: str = ""
     cases: tuple[str, ...] = ()
-    outcome: IncidentOutcome | None = None
 
     @property
     def conversation(self) -> Conversation:

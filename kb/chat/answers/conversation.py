@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer, cite_remark, shorten
+from kb.chat.answers.movement import say_changes, say_first_fix
 from kb.chat.assessment import CHECK_RESULT
-from kb.chat.types import CheckResult, IncidentOutcome
+from kb.chat.types import CheckResult
 
 
 def answer_language(answer: IntentAnswer) -> None:
@@ -15,9 +16,14 @@ def answer_language(answer: IntentAnswer) -> None:
 def answer_recap(answer: IntentAnswer) -> None:
     """What the person wrote of the incident so far."""
     remarks, results = answer.conversation.remarks, answer.conversation.check_results
-    answer.say("note", "chat.told_so_far" if remarks or results else "chat.told_nothing")
+    endings = answer.conversation.endings
+    told = remarks or results or endings
+    answer.say("note", "chat.told_so_far" if told else "chat.told_nothing")
     for remark in remarks:
         answer.say("evidence", "chat.quoted", (cite_remark(remark),), quote=shorten(remark))
+    for ending in endings:
+        label = "chat.told_not_it" if ending.is_denied else "chat.told_it"
+        answer.say_of("evidence", label, ending.cause)
     for result in results:
         seen = observation(answer, result) or result.quote
         citation = cite_remark(result.quote)
@@ -32,26 +38,34 @@ def observation(answer: IntentAnswer, result: CheckResult) -> str:
 
 
 def answer_outcome(answer: IntentAnswer) -> None:
-    """A cause was confirmed or denied; faces may store it as feedback."""
-    subject, leading = answer.subject, answer.leading
-    if answer.request.settles == "denied" and not answer.request.causes:
-        answer.say("note", "chat.outcome_not")
-        if subject and answer.ranked:
-            answer.outcome = IncidentOutcome(verdict="wrong", cause=subject)
-        answer.focus = next((cause for cause in answer.ranked if cause != subject), "")
-        if answer.focus:
-            answer.say_of("verdict", "chat.then_next", answer.focus)
-    elif not subject:
+    """A cause was confirmed or denied: what that moves, and what comes next."""
+    subject = next(iter(answer.request.causes), "") if answer.step.event else answer.subject
+    if not subject or answer.diagnosis is None:
         answer.say("note", "chat.outcome_good")
-    else:
-        answer.say_of("verdict", "chat.outcome_is", subject)
+    elif answer.step.event == "settled":
+        kept = answer.step.outcome is not None
+        answer.say_of("verdict", "chat.outcome_is" if kept else "chat.outcome_open", subject)
+        answer.focus = subject if kept else ""
+    elif answer.request.settles == "confirmed":
+        answer.say("note", "chat.outcome_good")
+        say_changes(answer)
         answer.focus = subject
-        if leading:
-            answer.outcome = IncidentOutcome(
-                verdict="right" if subject == leading.id else "wrong",
-                cause=leading.id,
-                actual=subject,
-            )
+    else:
+        answer.say_of("note", "chat.outcome_not", subject)
+        say_changes(answer)
+        answer.focus = next(iter(answer.ranked), "")
+        answer.say_of("verdict", "chat.then_next", answer.focus)
+        say_first_fix(answer, answer.focus)
+
+
+def answer_impatient(answer: IntentAnswer) -> None:
+    """The short of it: the likeliest cause and the one thing to do."""
+    if answer.leading is None:
+        answer.say_need_log()
+        return
+    answer.say_of("verdict", "chat.in_short", answer.leading.id)
+    say_first_fix(answer, answer.leading.id)
+    answer.focus = answer.leading.id
 
 
 def answer_courtesy(answer: IntentAnswer) -> None:

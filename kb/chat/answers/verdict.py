@@ -6,14 +6,13 @@ from kb.chat.answers.answer import (
     IntentAnswer,
     cite_line,
     cite_remark,
-    shorten,
 )
-from kb.chat.answers.causes import answer_next, fixes_of, say_runner_up
+from kb.chat.answers.causes import answer_next, answer_why, say_runner_up
 from kb.chat.answers.conversation import observation
+from kb.chat.answers.movement import listing, say_changes, say_first_fix
 from kb.chat.answers.settings import cite_setting
 from kb.chat.assessment import askable_checks
-from kb.chat.types import Change, Citation, Statement
-from kb.diagnose.wording import model_percent
+from kb.chat.types import Citation, Statement
 from kb.types.answer import Diagnosis, RankedCause
 
 EVIDENCE_SHOWN = 2
@@ -40,10 +39,9 @@ def answer_log(answer: IntentAnswer) -> None:
     if diagnosis.status == "no_timeout" or leading is None:
         answer.statements.append(Statement(role="note", text=diagnosis.summary))
         return
-    for change in answer.changes:
-        _say_change(answer, change)
+    say_changes(answer)
     _say_verdict(answer, diagnosis, leading)
-    _say_first_fix(answer, leading.id)
+    say_first_fix(answer, leading.id)
     answer.say_evidence(leading.id, speaks=1, limit=EVIDENCE_SHOWN, cases=False)
     say_runner_up(answer, least=RUNNER_UP)
     for warning in diagnosis.warnings[:WARNINGS_SHOWN]:
@@ -79,17 +77,20 @@ def answer_tell(answer: IntentAnswer) -> None:
     if answer.step.event == "retracted":
         _say_retracted(answer)
     denied_causes = _denied_causes(answer)
+    if answer.request.is_suspicion and answer.request.causes and not answer.request.is_denial:
+        say_changes(answer)
+        answer_why(answer)  # what speaks for it here, and what against it
+        return
     if not (answer.changes or denied_causes or answer.step.event == "retracted"):
         answer.say("note", "chat.nothing_moved")
-    for change in answer.changes:
-        _say_change(answer, change)
+    say_changes(answer)
     if denied_causes:
         _say_denial(answer, denied_causes)
     before = (answer.before.diagnosis if answer.before else diagnosis).causes[0]
     label = "chat.still_leads" if before.id == leading.id else "chat.now_leads"
     answer.say_of("verdict", label, leading.id)
     if before.id != leading.id:
-        _say_first_fix(answer, leading.id)
+        say_first_fix(answer, leading.id)
     answer.focus = leading.id
 
 
@@ -104,25 +105,6 @@ def _say_verdict(answer: IntentAnswer, diagnosis: Diagnosis, leading: RankedCaus
     answer.say("verdict", "chat.verdict", citations, headline=diagnosis.headline, cause=cause)
 
 
-def _say_change(answer: IntentAnswer, change: Change) -> None:
-    direction = "rises" if change.after > change.before else "falls"
-    label = f"chat.{direction}" if change.why else f"chat.{direction}_alone"
-    answer.say(
-        "change",
-        "chat.moves_back" if answer.step.event == "retracted" else label,
-        [*map(cite_remark, change.why), answer.cite(change.cause)],
-        title=change.title,
-        before=model_percent(change.before),
-        after=model_percent(change.after),
-        quotes=_listing(answer, change.why),
-    )
-
-
-def _listing(answer: IntentAnswer, quotes: tuple[str, ...]) -> str:
-    words = answer.words
-    return words.listing(words("chat.quoted", quote=shorten(quote)) for quote in quotes)
-
-
 def _say_taken_as(answer: IntentAnswer) -> None:
     result = answer.conversation.check_results[-1]
     seen = observation(answer, result)
@@ -134,7 +116,7 @@ def _say_taken_as(answer: IntentAnswer) -> None:
 def _say_retracted(answer: IntentAnswer) -> None:
     remarks = answer.step.retracted_remarks
     label = "chat.taken_back" if remarks else "chat.nothing_to_take_back"
-    answer.say("note", label, [*map(cite_remark, remarks)], quotes=_listing(answer, remarks))
+    answer.say("note", label, [*map(cite_remark, remarks)], quotes=listing(answer, remarks))
 
 
 def _denied_causes(answer: IntentAnswer) -> list[str]:
@@ -176,13 +158,3 @@ def _say_would_rule_out(answer: IntentAnswer, cause: str) -> None:
         what = seen.get(answer.language)
         values = {"quote": what, "command": command, "what": what}
         answer.say_of("check", "chat.would_refute", cause, pages=pages, **values)
-
-
-def _say_first_fix(answer: IntentAnswer, cause: str) -> None:
-    """The fix that every face names first; a check is asked as a question."""
-    step = answer.diagnosis.first_fix if answer.diagnosis else None
-    if step is None or step.fix == "" or step.cause != cause:
-        return
-    pages = next((fix.sources for fix in fixes_of(answer, cause) if fix.id == step.fix), ())
-    values = {"quote": step.title, "title": step.title, "command": step.command}
-    answer.say_of("fix", "chat.try_first", cause, pages=pages, **values)

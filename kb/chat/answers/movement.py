@@ -1,0 +1,44 @@
+"""What a message moved, and what to do first for the cause that leads now."""
+
+from __future__ import annotations
+
+from kb.chat.answers.answer import IntentAnswer, cite_remark, shorten
+from kb.chat.answers.causes import fixes_of
+from kb.chat.types import Change
+from kb.diagnose.wording import model_percent
+
+
+def say_changes(answer: IntentAnswer) -> None:
+    """Add the causes that moved, and the new evidence that moved them."""
+    for change in answer.changes:
+        _say_change(answer, change)
+
+
+def _say_change(answer: IntentAnswer, change: Change) -> None:
+    direction = "rises" if change.after > change.before else "falls"
+    label = f"chat.{direction}" if change.why else f"chat.{direction}_alone"
+    answer.say(
+        "change",
+        "chat.moves_back" if answer.step.event == "retracted" else label,
+        [*map(cite_remark, change.why), answer.cite(change.cause)],
+        title=change.title,
+        before=model_percent(change.before),
+        after=model_percent(change.after),
+        quotes=listing(answer, change.why),
+    )
+
+
+def listing(answer: IntentAnswer, quotes: tuple[str, ...]) -> str:
+    """The quotes in a row."""
+    words = answer.words
+    return words.listing(words("chat.quoted", quote=shorten(quote)) for quote in quotes)
+
+
+def say_first_fix(answer: IntentAnswer, cause: str) -> None:
+    """The fix that every face names first; a check is asked as a question."""
+    step = answer.diagnosis.first_fix if answer.diagnosis else None
+    if step is None or step.fix == "" or step.cause != cause:
+        return
+    pages = next((fix.sources for fix in fixes_of(answer, cause) if fix.id == step.fix), ())
+    values = {"quote": step.title, "title": step.title, "command": step.command}
+    answer.say_of("fix", "chat.try_first", cause, pages=pages, **values)

@@ -1,0 +1,54 @@
+"""How an incident ended, by the person's word: which cause they mean, and the question to confirm.
+
+“Dropping the rank-0 guard fixed it” names no cause: it is that of the fix it is most like, weighed
+with how likely the cause was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from kb.chat.assessment import Assessment
+from kb.chat.intents import UserRequest
+from kb.chat.types import IncidentOutcome, Option, Question
+from kb.knowledge.labels import Words
+from kb.knowledge.load import Knowledge
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+CONFIRM = "outcome"  # the id of the question; no check has it
+NAMING_NATS = 2.0  # of a cause by the person's own word for it
+LEAST = 1e-4  # probability of a cause
+
+
+def meant_cause(assessment: Assessment, service: Service, request: UserRequest, focus: str) -> str:
+    """The cause that is said to be the one, or not to be it."""
+    if request.settles == "denied" and not request.causes:
+        shown = assessment.diagnosis.causes[0].id if assessment.diagnosis.causes else ""
+        return focus or shown
+    likeness = service.engine.fix_points(request.text)
+    best = {
+        cause.id: max((likeness.get(fix.id, 0.0) for fix in cause.fixes), default=0.0)
+        for cause in service.knowledge.causes
+    }
+
+    def points(cause: str) -> float:
+        named = NAMING_NATS * (cause in request.causes)
+        return best[cause] + named + math.log(max(assessment.probability(cause), LEAST))
+
+    return max(best, key=lambda cause: (points(cause), cause))
+
+
+def outcome_question(outcome: IncidentOutcome, knowledge: Knowledge, words: Words) -> Question:
+    """Whether it ended so, to be kept only after a yes."""
+    title = knowledge.cause_by_id[outcome.actual].title.get(words.language)
+    return Question(
+        check=CONFIRM,
+        text=words("chat.keep_outcome", title=title),
+        options=(
+            Option(number=1, text=words("chat.keep_yes")),
+            Option(number=2, text=words("chat.keep_no")),
+        ),
+    )

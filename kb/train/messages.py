@@ -1,0 +1,223 @@
+"""Fits what the chat reads messages with, on messages written for it (``data/chat/*.jsonl``).
+
+``python -m kb.train.messages`` writes two models: what a message does (`kb.chat.acts`, fitted on
+``messages.jsonl``) and which outcome of a check it reports (`kb.chat.check_answers`, fitted on
+``check_answers.jsonl``). ``--folds 5`` prints instead how often a message left out is read rightly.
+Deterministic: the same messages give the same models. Needs the extra ``fit``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from kb.chat import acts, check_answers
+from kb.chat.acts import ACTS, ALWAYS, ActReader, MessageScorer, message_features, vectorise
+from kb.chat.check_answers import NONE, TROUBLE, CheckAnswerReader, answer_class
+from kb.chat.types import Act
+from kb.diagnose.reader import ReaderModel, save_model
+from kb.embed import Embedder, embedded_model
+from kb.knowledge.load import load_knowledge
+from kb.settings import shipped_data
+from kb.text.tokenizer import default_tokenizer
+from kb.types.knowledge import Check
+from kb.types.vocabulary import Language
+
+MESSAGES, ANSWERS = Path("chat/messages.jsonl"), Path("chat/check_answers.jsonl")  # of data/
+MIN_COUNT = 4  # messages a feature must stand in
+ACT_STRENGTH, ANSWER_STRENGTH, TROUBLE_STRENGTH = 4.0, 8.0, 3.0  # inverse penalty on large weights
+ROUNDS = 400
+NEVER = -20.0  # nats of an act without a message
+STEP = 1 / 64  # weights are whole multiples of it: the last bits differ between processors
+SIGNS: dict[bool | None, int] = {True: 1, False: -1, None: 0}
+
+
+class LabelledMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message and what it does."""
+
+    text: str
+    act: Act
+
+
+class LabelledAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message after a check was asked, and the outcome it reports (from 1; 0: none)."""
+
+    check: str
+    text: str
+    option: int
+    lang: Language
+
+
+def read_messages(path: Path) -> list[LabelledMessage]:
+    """The messages of a file of JSON lines."""
+    return msgspec.json.Decoder(LabelledMessage).decode_lines(path.read_bytes())
+
+
+def read_answers(path: Path) -> list[LabelledAnswer]:
+    """The answers of a file of JSON lines."""
+    return msgspec.json.Decoder(LabelledAnswer).decode_lines(path.read_bytes())
+
+
+class _Table:
+    """Texts as features, sparse, and what is needed to see others the same way."""
+
+    def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
+        from scipy.sparse import csr_matrix, vstack
+
+        normalise = default_tokenizer().normalise
+        normal = [normalise(text) for text in texts]
+        counts = Counter(feature for text in normal for feature in set(message_features(text)))
+        self.tokens = tuple(sorted(name for name, count in counts.items() if count >= MIN_COUNT))
+        size = len(texts)
+        idf = [math.log((1 + size) / (1 + counts[name])) + 1 for name in self.tokens]
+        self.idf = np.round(idf, 2).astype(np.float32)
+        row = {name: number for number, name in enumerate(self.tokens)}
+        vectors = embedder.encode_passages(texts)
+        seen = (vectorise(t, v, row, self.idf) for t, v in zip(normal, vectors, strict=True))
+        self.matrix = vstack([csr_matrix(one) for one in seen]).tocsr()
+
+    def model(self, classes: Sequence[str], columns: NDArray[np.float64]) -> ReaderModel:
+        """A model whose nats for each class are `columns`, shape (features, classes)."""
+        return ReaderModel(
+            causes=tuple(classes),
+            tokens=self.tokens,
+            idf=self.idf,
+            rows=(np.round(columns / STEP) * STEP).astype(np.float32),
+            fitted_on=f"{self.matrix.shape[0]} messages",
+        )
+
+
+def _fit(matrix: Any, labels: Sequence[Any], strength: float) -> Any:  # noqa: ANN401
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=strength, max_iter=ROUNDS, fit_intercept=False).fit(matrix, labels)
+
+
+def fit_acts(messages: Sequence[LabelledMessage], embedder: Embedder) -> ReaderModel:
+    """The model of what messages do."""
+    table = _Table([message.text for message in messages], embedder)
+    fitted = _fit(table.matrix, [message.act for message in messages], ACT_STRENGTH)
+    columns = np.zeros((table.matrix.shape[1], len(ACTS)))
+    columns[table.tokens.index(ALWAYS)] = NEVER
+    columns[:, [ACTS.index(act) for act in fitted.classes_]] = fitted.coef_.T
+    return table.model(ACTS, columns)
+
+
+def fit_answers(
+    answers: Sequence[LabelledAnswer], checks: Iterable[Check], embedder: Embedder
+) -> ReaderModel:
+    """The model of which outcome an answer reports; the outcomes' own words are answers too."""
+    by_id = {check.id: check for check in checks}
+    rows = [(item.check, item.text, item.option) for item in answers if item.check in by_id]
+    written = {check for check, _, _ in rows}
+    rows += [
+        (check.id, text, number)
+        for check in by_id.values()
+        if check.id in written
+        for number, outcome in enumerate(check.outcomes, start=1)
+        for text in (outcome.observation.zh, outcome.observation.en)
+    ]
+    table = _Table([text for _, text, _ in rows], embedder)
+    fitted = _fit(table.matrix, [answer_class(c, n) for c, _, n in rows], ANSWER_STRENGTH)
+    signs = [
+        SIGNS[by_id[check].outcomes[number - 1].trouble] if number != NONE else 0
+        for check, _, number in rows
+    ]
+    told = [place for place, sign in enumerate(signs) if sign]
+    trouble = _fit(table.matrix[told], [signs[place] for place in told], TROUBLE_STRENGTH)
+    columns = np.hstack([fitted.coef_.T, trouble.coef_.T])
+    return table.model([*map(str, fitted.classes_), TROUBLE], columns)
+
+
+def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> MessageScorer:
+    return MessageScorer(model, embedder, default_tokenizer().normalise, folder)
+
+
+def judge_acts(
+    messages: Sequence[LabelledMessage], embedder: Embedder, folds: int
+) -> Counter[tuple[str, str]]:
+    """How often a message of an act, left out of the fit, is read as each act."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for fold in range(folds):
+        rest = [item for number, item in enumerate(messages) if number % folds != fold]
+        reader = ActReader(_scorer(fit_acts(rest, embedder), embedder, acts.FOLDER))
+        for item in messages[fold::folds]:
+            shares = reader.read(item.text)
+            pairs[item.act, max(shares, key=shares.__getitem__)] += 1
+    return pairs
+
+
+def judge_answers(
+    answers: Sequence[LabelledAnswer], checks: Sequence[Check], embedder: Embedder, folds: int
+) -> list[tuple[int, int, float]]:
+    """The outcome, the one read and its probability, of answers left out of the fit."""
+    by_id = {check.id: check for check in checks}
+    found = []
+    for fold in range(folds):
+        rest = [item for number, item in enumerate(answers) if number % folds != fold]
+        scorer = _scorer(fit_answers(rest, checks, embedder), embedder, check_answers.FOLDER)
+        reader = CheckAnswerReader(scorer)
+        for item in answers[fold::folds]:
+            shares = reader.read(item.text, by_id[item.check])
+            best = max(range(len(shares)), key=shares.__getitem__)
+            found.append((item.option, best, shares[best]))
+    return found
+
+
+def act_table(pairs: Counter[tuple[str, str]]) -> str:
+    """The share read rightly, and what each act is taken for."""
+    total, right = pairs.total(), sum(n for (act, read), n in pairs.items() if act == read)
+    rows = [f"messages {total}, right {right / total:.3f}"]
+    for act in ACTS:
+        read = Counter({other: n for (one, other), n in pairs.items() if one == act})
+        wrong = ", ".join(f"{o} {n}" for o, n in read.most_common(5) if o != act)
+        rows.append(f"{act:10} {read[act]:4} of {read.total():4}  {wrong}")
+    return "\n".join(rows)
+
+
+def answer_table(found: Sequence[tuple[int, int, float]]) -> str:
+    """The share read rightly, and by the probability stated."""
+    groups = {
+        "that report an outcome": [(a, b) for a, b, _ in found if a != NONE],
+        "that report none": [(a, b) for a, b, _ in found if a == NONE],
+    }
+    for low, high in itertools.pairwise((0.0, 0.5, 0.65, 0.75, 0.85, 1.01)):
+        name = f"taken with {low} or more"
+        groups[name] = [(a, b) for a, b, share in found if b != NONE and low <= share < high]
+    return "\n".join(
+        f"answers {name}: {len(pairs)}, right {sum(a == b for a, b in pairs) / len(pairs):.3f}"
+        for name, pairs in groups.items()
+        if pairs
+    )
+
+
+def main() -> None:
+    """Fit, or with ``--folds`` judge the fit on messages it has not seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folds", type=int, default=0)
+    parser.add_argument("--data", type=Path, default=shipped_data())
+    options = parser.parse_args()
+    data: Path = options.data
+    messages, answers = read_messages(data / MESSAGES), read_answers(data / ANSWERS)
+    embedder = embedded_model(data)
+    knowledge = load_knowledge(data)
+    checks = [check for cause in knowledge.causes for check in cause.checks if check.outcomes]
+    if options.folds:
+        print(act_table(judge_acts(messages, embedder, options.folds)))  # noqa: T201 - its only output
+        print(answer_table(judge_answers(answers, checks, embedder, options.folds)))  # noqa: T201
+    else:
+        save_model(data / acts.FOLDER, fit_acts(messages, embedder))
+        save_model(data / check_answers.FOLDER, fit_answers(answers, checks, embedder))
+
+
+if __name__ == "__main__":
+    main()
