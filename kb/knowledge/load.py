@@ -110,6 +110,11 @@ class Knowledge:
         return {case.id: case for case in self.cases}
 
     @cached_property
+    def note_by_id(self) -> dict[str, Note]:
+        """Notes by id."""
+        return {note.id: note for note in self.notes}
+
+    @cached_property
     def advice_by_id(self) -> dict[str, Advice]:
         """Advice by the setting's name."""
         return {advice.id: advice for advice in self.advice}
