@@ -21,7 +21,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from app.api.schemas import AddedEntries, EntryDetail, EntryPage, EntrySummary, Problem
+from app.api.schemas import (
+    AddedEntries,
+    EntryDetail,
+    EntryPage,
+    EntrySummary,
+    NoteSummary,
+    Problem,
+)
 from app.client_http import ApiError, Exchange, opened, problem_error, shown
 from app.inputs.feedback import Feedback, StoredFeedback
 from kb.chat.types import Change, Question, Reply, Statement
@@ -29,7 +36,7 @@ from kb.errors import InputError
 from kb.knowledge.facets import PARAMETERS
 from kb.types.answer import Diagnosis, SettingWarning
 from kb.types.entries import NO_FILTERS, Filters, SearchResult
-from kb.types.knowledge import Cause
+from kb.types.knowledge import Cause, Note
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
@@ -245,6 +252,14 @@ class Client:
     def causes(self) -> tuple[Cause, ...]:
         """All root causes."""
         return self._get("/v1/causes", tuple[Cause, ...])
+
+    def notes(self) -> tuple[NoteSummary, ...]:
+        """All notes; `search` finds those that answer a question."""
+        return self._get("/v1/notes", tuple[NoteSummary, ...])
+
+    def note(self, identifier: str) -> Note:
+        """A note with its body and sources."""
+        return self._get(f"/v1/notes/{quote(identifier, safe='')}", Note)
 
     def lint(
         self, text: str, *, language: Language | None = None, torch: str | None = None

@@ -30,6 +30,7 @@ from kb.knowledge.load import Knowledge, load_knowledge
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
 from kb.logs.scan.scanner import wrong_patterns
+from kb.search.notes import NoteFinder
 from kb.search.searcher import Searcher
 from kb.service import Components, Service
 from kb.settings import Settings
@@ -115,6 +116,7 @@ def _assemble(
             knowledge=knowledge,
             store=store,
             searcher=searcher,
+            note_finder=NoteFinder(knowledge.notes, embedded_model(settings.data), tokenizer),
             catch_up=index.catch_up,
             engine=_open_engine(settings, knowledge, tokenizer, learned),
             learned=learned,

@@ -25,20 +25,22 @@ from kb.diagnose.verdict import (
     search_filters,
     team_filters,
 )
+from kb.errors import NotFoundError
 from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.logs.reader import LogReader
+from kb.search.notes import MAX_NOTES, NoteFinder
 from kb.search.searcher import Searcher
 from kb.second_reader.limits import Usage
 from kb.settings import Settings
 from kb.store import Store
 from kb.text.language import answer_language
 from kb.types.answer import Diagnosis, LogSummary, SettingWarning
-from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
+from kb.types.entries import NO_FILTERS, Entry, Filters, NoteHit, SearchResult
 from kb.types.incident import Incident, LogReading
-from kb.types.knowledge import Bilingual
+from kb.types.knowledge import Bilingual, Note
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ class Components:
     knowledge: Knowledge
     store: Store
     searcher: Searcher
+    note_finder: NoteFinder
     catch_up: Callable[[], bool]
     engine: Engine
     make_reader: Callable[[], LogReader]
@@ -103,6 +106,7 @@ class Service:
         self.settings = components.settings
         self.store = components.store
         self.searcher = components.searcher
+        self.note_finder = components.note_finder
         self.engine = components.engine
         self.learned = components.learned
         self.second_reader = components.second_reader
@@ -298,11 +302,42 @@ class Service:
         limit: int = 10,
         language: Language | None = None,
     ) -> SearchResult:
-        """Entries similar to `query`, best first, and the settings it asks about."""
+        """Entries similar to `query`, best first, and the settings and notes that answer it."""
         from kb.settings_check import find_advice
 
         result = self.searcher.search(query, filters=filters, limit=limit, language=language)
-        return replace(result, settings=find_advice(query, self.knowledge.advice))
+        return replace(
+            result,
+            settings=find_advice(query, self.knowledge.advice),
+            notes=self.find_notes(query, language),
+        )
+
+    def find_notes(
+        self, text: str, language: Language | None = None, limit: int = MAX_NOTES
+    ) -> tuple[NoteHit, ...]:
+        """The notes that answer what a person asks in `text`, best first; empty where none does.
+
+        Questions of either language find the same notes; `language` is the reader's, by default
+        that of the text.
+        """
+        language = answer_language(language, self.settings.lang, text)
+        return self.note_finder.find(text, language=language, limit=limit)
+
+    def note(self, identifier: str) -> Note:
+        """The note under an id.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        found = self.knowledge.note_by_id.get(identifier)
+        if found is None:
+            raise NotFoundError(
+                f"no note is called {identifier!r}",
+                todo="see /v1/notes",
+                reason="no_note",
+                values={"id": identifier},
+            )
+        return found
 
     def entry(self, entry_id: str) -> Entry:
         """The entry under an id.

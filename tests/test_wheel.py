@@ -37,6 +37,7 @@ def test_the_wheel_holds_packages_and_knowledge_only(wheel: Path, root: Path) ->
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert data <= names
+    assert "kb/data/notes/timeout-ddp.md" in names
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"kb", "ingest", "app"}
 

@@ -17,8 +17,8 @@ from kb.chat.types import Turn
 from kb.incidents.records import IncidentRecord
 from kb.types.answer import Diagnosis
 from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Tags
-from kb.types.knowledge import Bilingual, Fix, Source
-from kb.types.vocabulary import ClaimStatus, EntryKind, Language
+from kb.types.knowledge import Bilingual, Fix, Note, Source
+from kb.types.vocabulary import ClaimStatus, EntryKind, Language, NoteStatus
 
 MAX_CAUSES = 19  # there are no more cause ids
 MAX_LIMIT = 100  # entries a page
@@ -129,6 +129,19 @@ class EntrySummary:
     causes: tuple[CauseClaim, ...]
     tags: Tags
     resolved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteSummary:
+    """A note in a list."""
+
+    id: str
+    title: Bilingual
+    status: NoteStatus
+    frameworks: tuple[str, ...]
+    settings: tuple[str, ...]
+    causes: tuple[str, ...]
+    versions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +275,11 @@ class AddedEntries:
     ids: tuple[str, ...]
     refused: tuple[RefusedFile, ...]
     near_duplicates: tuple[tuple[str, str, float], ...]
+
+
+def note_summary(note: Note) -> NoteSummary:
+    """The summary of `note`."""
+    return NoteSummary(**{field.name: getattr(note, field.name) for field in fields(NoteSummary)})
 
 
 def entry_summary(entry: Entry) -> EntrySummary:

@@ -29,12 +29,14 @@ WHAT = (
     "diagnosis",
     "fixes",
     "statements",
+    "notes",
     "first-sight",
     "second-reader",
 )
 NEED_THREADS = ("diagnosis", "fixes")
-READ_FILES = ("fixes", "statements", "first-sight", "second-reader")
+READ_FILES = ("fixes", "statements", "notes", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
+LANGUAGES = ("zh", "en")
 Figures = dict[str, dict[str, str]]
 Tables = dict[str, dict[str, dict[str, str]]]
 """Table, row, column."""
@@ -69,7 +71,8 @@ Tables = dict[str, dict[str, dict[str, str]]]
 @click.option(
     "--show",
     is_flag=True,
-    help="With `statements`, list the sentences read wrongly; with `fixes`, the threads missed.",
+    help="With `statements`, list the sentences read wrongly; with `fixes`, the threads missed; "
+    "with `notes`, the questions answered wrongly.",
 )
 @click.option(
     "--record",
@@ -96,8 +99,9 @@ def command(
     diagnosed by weights that never saw its project and without its own case. Fixes: whether what
     helped in a thread, by FILE or else data/golden/fixes.jsonl, is shown first or among three, all
     told and where the cause is right. Statements are read in labelled sentences of FILE, one JSON
-    object a line: those of data/golden where none is named. First-sight asks a FILE of fresh
-    threads, one JSON object a line with url, date, lang, cause, text and log; each batch once,
+    object a line: those of data/golden where none is named. Notes: whether questions of FILE, or
+    else data/golden/note_questions.jsonl, find the note that answers them. First-sight asks a FILE
+    of fresh threads, one JSON object a line with url, date, lang, cause, text and log; each once,
     before anything is learned from it. Second-reader asks the language model that is set about the
     reports of data/golden and keeps how far it is to be trusted; with --threads and a FILE of
     answers it gave to these (id and p, by cause), it shows what both readers reach together.
@@ -121,6 +125,8 @@ def command(
                 figures[name] = _diagnosis(state, threads, report, negatives)
             elif name == "fixes" and threads is not None:
                 figures[name] = _fixes(service, threads, file, show=show)
+            elif name == "notes":
+                figures[name] = _notes(service, file, show=show)
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
             elif name == "second-reader":
@@ -235,6 +241,41 @@ def _fixes(service: Service, threads: Path, path: Path | None, *, show: bool) ->
     }
 
 
+def _notes(service: Service, path: Path | None, *, show: bool) -> Figures | Tables:
+    """Whether questions find the notes that answer them; with `show` what is shown instead."""
+    from kb.evaluation.known_fixes import APART, TUNED
+    from kb.evaluation.note_questions import (
+        NOTE_QUESTIONS,
+        ask_notes,
+        load_note_questions,
+        note_figures,
+        wrong_answers,
+    )
+
+    file = path or service.settings.data / "golden" / NOTE_QUESTIONS
+    asked = ask_notes(service, load_note_questions(file, service.knowledge))
+    if show:
+        return {
+            "questions answered wrongly": {
+                item.question.question: f"{', '.join(item.question.notes) or '-'}: "
+                f"{', '.join(item.shown) or '-'}"
+                for item in wrong_answers(asked)
+            }
+        }
+    parts = {
+        "in all": asked,
+        **{half: [item for item in asked if item.half == half] for half in (TUNED, APART)},
+        **{code: [item for item in asked if item.question.language == code] for code in LANGUAGES},
+    }
+    columns = {name: note_figures(part) for name, part in parts.items()}
+    return {
+        f"notes: {len(asked)} questions": {
+            row: {name: figures[row].text(2, 2) for name, figures in columns.items()}
+            for row in columns["in all"]
+        }
+    }
+
+
 def _first_sight(service: Service, path: Path, name: str | None) -> Figures:
     """A batch of fresh threads, asked once; with `name` it goes on record."""
     from kb.evaluation.first_sight import (
@@ -333,6 +374,7 @@ def _knowledge(service: Service) -> Figures:
         "cues": len(knowledge.cues),
         "settings": len(knowledge.advice),
         "cases": len(knowledge.cases),
+        "notes": len(knowledge.notes),
         "projects": len({case.project for case in knowledge.cases}),
     }
     return {

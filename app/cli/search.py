@@ -17,7 +17,7 @@ from app.cli.common import (
 )
 from kb.knowledge.facets import FACETS, filters_of
 from kb.types.entries import Entry
-from kb.types.knowledge import Advice, Cause
+from kb.types.knowledge import Advice, Cause, Note
 from kb.types.vocabulary import Language
 
 NEAR_IDS = 3  # how many ids to suggest for a misspelt one
@@ -52,6 +52,7 @@ def command(
 ) -> None:
     """Find entries like QUERY: words, a question, a line of a log, or the name of a setting.
 
+    Notes that answer a question stand first.
     Options that name a value may be given more than once. Exit code 3 where nothing is similar
     enough.
     """
@@ -70,7 +71,8 @@ def command(
 
             words = Words(service.knowledge.labels, answer_language(requested, text=text))
             write(state, render_search(result, words, width=text_width()))
-    context.exit(0 if result.similar_enough or result.settings else EXIT_UNDECIDED)
+    found = result.similar_enough or result.settings or result.notes
+    context.exit(0 if found else EXIT_UNDECIDED)
 
 
 @click.command("show")
@@ -81,30 +83,41 @@ def command(
 def show_command(
     context: click.Context, identifier: str, language: Language | None, form: str
 ) -> None:
-    """Show the case, entry, cause or setting called ID."""
+    """Show the case, entry, cause, setting or note called ID."""
     state = context.find_object(State) or State()
     with state.service() as service:
         knowledge = service.knowledge
-        item: Cause | Advice | Entry | None = knowledge.cause_by_id.get(identifier)
-        item = item or knowledge.advice_by_id.get(identifier) or _entry(service, identifier)
+        item: Cause | Advice | Note | Entry | None = knowledge.cause_by_id.get(identifier)
+        item = item or knowledge.advice_by_id.get(identifier)
+        item = item or knowledge.note_by_id.get(identifier) or _entry(service, identifier)
         if form == "json":
             from app.api.schemas import entry_detail
 
             write_json(entry_detail(item) if isinstance(item, Entry) else item)
             return
         from app.render.columns import paragraphs
-        from app.render.listing import render_cause, render_entry, render_setting
+        from app.render.listing import (
+            note_list,
+            render_cause,
+            render_entry,
+            render_note,
+            render_setting,
+        )
         from kb.knowledge.labels import Words
         from kb.text.language import answer_language
 
         chosen = answer_language(language, state.settings.lang)
-        words = Words(service.knowledge.labels, chosen)
+        words, width = Words(knowledge.labels, chosen), text_width()
+        notes = knowledge.notes_naming(identifier)
         if isinstance(item, Cause):
-            write(state, render_cause(item, words, width=text_width()))
+            write(state, render_cause(item, words, width=width, notes=notes))
         elif isinstance(item, Advice):
-            write(state, paragraphs([render_setting(item, words, width=text_width())]))
+            setting = render_setting(item, words, width=width)
+            write(state, paragraphs([setting, note_list(notes, words, width)]))
+        elif isinstance(item, Note):
+            write(state, render_note(item, words, width=width))
         else:
-            write(state, render_entry(item, words, width=text_width()))
+            write(state, render_entry(item, words, width=width))
 
 
 def _entry(service: Any, identifier: str) -> Entry:  # noqa: ANN401 - the service, real or a fake
@@ -117,7 +130,10 @@ def _entry(service: Any, identifier: str) -> Entry:  # noqa: ANN401 - the servic
         import difflib
 
         knowledge = service.knowledge
-        known = [*knowledge.cause_by_id, *knowledge.case_by_id, *knowledge.advice_by_id]
+        known = [
+            *(*knowledge.cause_by_id, *knowledge.case_by_id),
+            *(*knowledge.advice_by_id, *knowledge.note_by_id),
+        ]
         near = difflib.get_close_matches(identifier, known, n=NEAR_IDS)
         if not near:
             raise

@@ -20,18 +20,20 @@ from app.render.terminal import (
 from kb.diagnose.rendering import answer_fix
 from kb.knowledge.labels import Words
 from kb.types.answer import AnswerCheck, SettingWarning
-from kb.types.entries import Entry, Hit, RankPlace, SearchResult, Section
-from kb.types.knowledge import Advice, Bilingual, Cause, Fix
+from kb.types.entries import Entry, Hit, NoteHit, RankPlace, SearchResult, Section
+from kb.types.knowledge import Advice, Bilingual, Cause, Fix, Note
 from kb.types.vocabulary import Language
 
 SNIPPET_LINES = 2  # enough to recognise a hit; `show` tells the rest
 LISTED_FACETS = ("cause", "framework", "backend", "stage", "kind")
 FACET_VALUES = 5
+LISTED_NOTES = 8  # of a cause or a setting; the search finds the others
 
 
 def render_search(result: SearchResult, words: Words, *, width: int) -> str:
     """Hits best first, then what the result can be narrowed down to."""
     blocks = [render_setting(item, words, width=width) for item in result.settings]
+    blocks += [_note_hit(hit, words, width) for hit in result.notes]
     if not result.hits:
         return paragraphs([*blocks, [words("word.no_match")]])
     if not result.similar_enough and not blocks:
@@ -88,6 +90,19 @@ def _hit(hit: Hit, words: Words, width: int) -> list[str]:
     return lines
 
 
+def _note_hit(hit: NoteHit, words: Words, width: int) -> list[str]:
+    lines = [
+        click.style(line, bold=True) for line in hang(f"{hit.score:.2f}  ", plain(hit.title), width)
+    ]
+    lines += hang("      ", f"{hit.note.id} · {words('word.note')}", width)
+    return lines + hang("      ", note_lead(hit.note, words.language), width)[:SNIPPET_LINES]
+
+
+def note_lead(note: Note, language: Language) -> str:
+    """How a note begins, on one line."""
+    return plain(next(iter(note.body.get(language).splitlines()), ""))
+
+
 def hit_snippet(hit: Hit) -> str:
     """The piece of the entry that was found, without the title it may begin with."""
     snippet = plain(hit.snippet)
@@ -136,6 +151,57 @@ def render_entry(entry: Entry, words: Words, *, width: int) -> str:
             _sources([source.url for source in entry.sources], words),
         ]
     )
+
+
+def render_note(note: Note, words: Words, *, width: int) -> str:
+    """One note: what it answers, for which versions, what confirms it, and what was run."""
+    rows = [
+        line
+        for name, value in note_rows(note, words)
+        for line in hang(f"{words(name)}: ", value, width)
+    ]
+    sources = [
+        line
+        for source in note.sources
+        if safe_url(source.url)
+        for line in (f"  {source.url}", *hang(INDENT, plain(source.confirms), width))
+    ]
+    return paragraphs(
+        [
+            _title(plain(note.title.get(words.language)), width),
+            rows,
+            _block(note.body.get(words.language), width),
+            _under(words("heading.sources"), sources),
+            _under(words("heading.was_run"), [f"  {plain(line)}" for line in note_runs(note)]),
+        ]
+    )
+
+
+def note_rows(note: Note, words: Words) -> list[tuple[str, str]]:
+    """What a note is about: name of the label and value, rows without a value left out."""
+    rows = (
+        ("row.status", f"{words('word.note')}, {words.term('claim', note.status)}"),
+        ("row.versions", words.listing([plain(item) for item in note.versions])),
+        ("row.where", words.listing([plain(item) for item in note.frameworks])),
+        ("row.settings", words.listing([plain(item) for item in note.settings])),
+        ("row.cause", words.listing([plain(item) for item in note.causes])),
+    )
+    return [(name, value) for name, value in rows if value]
+
+
+def note_runs(note: Note) -> list[str]:
+    """What was run for a note, each with the version it was run with."""
+    return [f"{item.command} ({item.version})" for item in note.run]
+
+
+def note_list(notes: Sequence[Note], words: Words, width: int) -> list[str]:
+    """The notes about something under their heading: titles with ids; nothing without notes."""
+    lines = [
+        line
+        for note in notes[:LISTED_NOTES]
+        for line in hang("  - ", f"{plain(note.title.get(words.language))}  [{note.id}]", width)
+    ]
+    return _under(words("heading.notes"), lines)
 
 
 def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
@@ -229,8 +295,8 @@ def source_links(urls: Sequence[str]) -> list[str]:
     return [url for url in dict.fromkeys(urls) if safe_url(url)]
 
 
-def render_cause(cause: Cause, words: Words, *, width: int) -> str:
-    """One root cause: what it is, how it shows, how to tell and what to do."""
+def render_cause(cause: Cause, words: Words, *, width: int, notes: Sequence[Note] = ()) -> str:
+    """One root cause: what it is, how it shows, how to tell and what to do; notes about it."""
     language = words.language
     checks = [
         AnswerCheck(
@@ -267,6 +333,7 @@ def render_cause(cause: Cause, words: Words, *, width: int) -> str:
                 [line for check in checks for line in command_lines(printable(check), width)],
             ),
             _under(words("heading.collect"), collect),
+            note_list(notes, words, width),
             _sources(cause.sources, words),
         ]
     )

@@ -18,6 +18,7 @@ PAGES = {
     "search": ("app.web.views.search", "page.search"),
     "cases": ("app.web.views.cases", "page.cases"),
     "causes": ("app.web.views.causes", "page.causes"),
+    "notes": ("app.web.views.notes", "page.notes"),
     "quality": ("app.web.views.quality", "page.quality"),
 }
 

@@ -9,7 +9,7 @@ from kb.types.answer import Diagnosis
 from kb.types.incident import LogReading
 from kb.types.vocabulary import Language
 
-CitationKind = Literal["line", "text", "rank", "case", "cause", "setting", "source"]
+CitationKind = Literal["line", "text", "rank", "case", "cause", "setting", "source", "note"]
 # What a statement is for; faces choose its look by it.
 StatementRole = Literal[
     "verdict", "change", "evidence", "fix", "step", "check", "case", "warning", "note", "hint"
@@ -79,9 +79,9 @@ Act = Literal[
 class Citation:
     """What a statement rests on.
 
-    `id` is that of a case, a cause or a setting; `line` counts from 1 in the log (0: none), of
-    several logs in `file`; `quote` is a literal piece of the redacted input or of the named entry;
-    `url` is empty or http(s).
+    `id` is that of a case, a cause, a setting or a note; `line` counts from 1 in the log (0: none),
+    of several logs in `file`; `quote` is a literal piece of the redacted input or of the named
+    entry; `url` is empty or http(s).
     """
 
     kind: CitationKind

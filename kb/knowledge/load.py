@@ -110,6 +110,15 @@ class Knowledge:
         return {case.id: case for case in self.cases}
 
     @cached_property
+    def note_by_id(self) -> dict[str, Note]:
+        """Notes by id."""
+        return {note.id: note for note in self.notes}
+
+    def notes_naming(self, name: str) -> tuple[Note, ...]:
+        """The notes that are about a cause or a setting, in the order of their ids."""
+        return tuple(note for note in self.notes if name in note.causes or name in note.settings)
+
+    @cached_property
     def advice_by_id(self) -> dict[str, Advice]:
         """Advice by the setting's name."""
         return {advice.id: advice for advice in self.advice}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kb.types.knowledge import Advice, Bilingual, Fix, Source
+from kb.types.knowledge import Advice, Bilingual, Fix, Note, Source
 from kb.types.vocabulary import ClaimStatus, EntryKind, Language, Stage
 
 
@@ -165,10 +165,28 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoteHit:
+    """A note that answers a question.
+
+    `score` is in [0, 1], see `kb.search.notes`; `language` is the reader's.
+    """
+
+    note: Note
+    score: float
+    language: Language
+
+    @property
+    def title(self) -> str:
+        """Its title in the reader's language."""
+        return self.note.title.get(self.language)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """Hits best first (ties by entry id), whether any passes the threshold, and facet counts.
 
-    `settings` are the settings the question names or describes, best first.
+    `settings` are the settings the question names or describes, best first; `notes` those that
+    answer it, best first.
     """
 
     query: str
@@ -177,6 +195,7 @@ class SearchResult:
     facets: dict[str, dict[str, int]]
     took_ms: float
     settings: tuple[Advice, ...] = ()
+    notes: tuple[NoteHit, ...] = ()
 
 
 # --- logs --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import uvicorn
 from app.api import create_app
 from kb.bootstrap import open_service
 from kb.knowledge.load import Knowledge, read_labels
+from kb.knowledge.notes import load_note
 from kb.service import Service
 from kb.settings import Settings
 from kb.types.answer import AnswerCulprit, AnswerMoment, Diagnosis, NextStep
@@ -30,6 +31,7 @@ from kb.types.knowledge import Bilingual
 from tests.app.fakes import FakeService
 from tests.app.samples import CAUSES, ENTRIES, LOG, UNDECIDED_LOG
 
+NOTES = ("connection-closed-by-peer", "meaning-seqnum", "timeout-ddp")  # that the fake knows
 MAX_BODY = 64 * 1024  # of the test servers
 
 Started = tuple["subprocess.Popen[str]", str]  # a server's process and its address
@@ -43,7 +45,7 @@ def labels(data_dir: Path) -> dict[str, Bilingual]:
 
 @pytest.fixture(scope="module")
 def shared_service(
-    labels: dict[str, Bilingual], tmp_path_factory: pytest.TempPathFactory
+    labels: dict[str, Bilingual], data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[FakeService]:
     """The fake of a module and its server."""
     knowledge = Knowledge(
@@ -57,6 +59,7 @@ def shared_service(
         advice=(),
         cases=ENTRIES[:2],
         labels=labels,
+        notes=tuple(load_note(data_dir / "notes" / f"{name}.md") for name in NOTES),
     )
     service = FakeService(knowledge=knowledge, home=tmp_path_factory.mktemp("fake"))
     yield service

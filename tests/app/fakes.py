@@ -24,9 +24,9 @@ from kb.types.answer import (
     SettingWarning,
     SimilarCase,
 )
-from kb.types.entries import Entry, Filters, Hit, SearchResult
+from kb.types.entries import Entry, Filters, Hit, NoteHit, SearchResult
 from kb.types.incident import Incident, LogReading, Unread
-from kb.types.knowledge import Bilingual
+from kb.types.knowledge import Bilingual, Note
 from kb.types.vocabulary import DIAGNOSIS_SCHEMA, DiagnosisStatus, Language
 from tests.app.samples import (
     ENTRIES,
@@ -224,7 +224,21 @@ class FakeService:
             similar_enough="nothing" not in query,
             facets={"kind": {"case": 2, "thread": 1}},
             took_ms=1.0,
+            notes=self._notes_of(query, language or "en"),
         )
+
+    def _notes_of(self, query: str, language: Language) -> tuple[NoteHit, ...]:
+        """A note for a question that speaks of one."""
+        if "note" not in query:
+            return ()
+        return (NoteHit(note=self.note("meaning-seqnum"), score=0.5, language=language),)
+
+    def note(self, identifier: str) -> Note:
+        """One note."""
+        if identifier in self.knowledge.note_by_id:
+            return self.knowledge.note_by_id[identifier]
+        what = f"no note is called {identifier!r}"
+        raise NotFoundError(what, todo="see", reason="no_note", values={"id": identifier})
 
     def _passing(self, filters: Filters) -> list[Entry]:
         return [

@@ -134,6 +134,10 @@ def test_reading_gives_the_values_of_the_service(api: Client, real: Service) -> 
     assert listed[0] not in but_one
     assert listed[1] in but_one
     assert api.causes() == real.knowledge.causes
+    assert [note.id for note in api.notes()] == [note.id for note in real.knowledge.notes]
+    assert api.note("timeout-ddp") == real.note("timeout-ddp")
+    question = "how to set the timeout of DDP"
+    assert api.search(question).notes == real.search(question).notes != ()
     assert api.case(listed[0]).title == real.entry(listed[0]).title
     assert api.lint("export NCCL_TIMEOUT=7200", language="en") == real.lint(
         "export NCCL_TIMEOUT=7200", language="en"

@@ -24,7 +24,8 @@ PAGES = {  # path in the navigation: what stands once the page does
     "search": (3, "article"),
     "cases": (4, "article"),
     "causes": (5, "article"),
-    "quality": (6, ".tk-table .tk-bar"),
+    "notes": (6, "article"),
+    "quality": (7, ".tk-table .tk-bar"),
 }
 PLACEHOLDER_FITS = """field => {
   const style = getComputedStyle(field), pen = document.createElement("canvas").getContext("2d");

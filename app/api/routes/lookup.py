@@ -1,4 +1,4 @@
-"""``/v1/search``, ``/v1/cases``, ``/v1/entries`` (reading), ``/v1/causes`` and ``/v1/lint``."""
+"""``/v1/search``, ``/v1/cases``, ``/v1/entries`` (reading), causes, notes and ``/v1/lint``."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from app.api.schemas import (
     EntryDetail,
     EntryPage,
     LintRequest,
+    NoteSummary,
     SearchRequest,
     entry_detail,
     entry_summary,
+    note_summary,
 )
 from kb.errors import NotFoundError
 from kb.knowledge.facets import FACETS, filters_of
 from kb.types.answer import SettingWarning
 from kb.types.entries import Filters, SearchResult
-from kb.types.knowledge import Cause
+from kb.types.knowledge import Cause, Note
 from kb.types.vocabulary import Language
 
 LINT_BYTES = 512 * 1024  # a launch script has kilobytes; so much takes half a second
@@ -175,6 +177,19 @@ async def cause(request: Request, identifier: str) -> Response:
             values={"id": identifier},
         )
     return tagged(request, json_response(knowledge.cause_by_id[identifier]))
+
+
+@router.get("/v1/notes", summary="All notes", response_model=tuple[NoteSummary, ...])
+async def notes(request: Request) -> Response:
+    """Short answers to what people ask around a hang; /v1/search finds those of a question."""
+    knowledge = context_of(request).service.knowledge
+    return tagged(request, json_response([note_summary(note) for note in knowledge.notes]))
+
+
+@router.get("/v1/notes/{identifier}", summary="One note", response_model=Note)
+async def note(request: Request, identifier: str) -> Response:
+    """All of a note, in both languages; its body is Markdown."""
+    return tagged(request, json_response(context_of(request).service.note(identifier)))
 
 
 @router.post(

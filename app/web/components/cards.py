@@ -10,16 +10,18 @@ from markupsafe import Markup, escape
 
 from app.render import present
 from app.render.escape import md_text, plain, plain_block, safe_url
-from app.render.listing import source_links, text_blocks
+from app.render.listing import LISTED_NOTES, note_lead, source_links, text_blocks
 from app.web.components import markup
 from app.web.components.markup import html
 from app.web.context import href, interface_words, service
 from kb.knowledge.labels import Words
 from kb.types.answer import AnswerCheck, AnswerFix, FirstStep, NextStep
 from kb.types.entries import Claim, Entry
+from kb.types.knowledge import Note
 
 STANDING = {"confirmed": "good", "reported": "info", "unverified": "possible"}
 RESTART = {"helps": "good", "will_not_help": "possible"}
+LEAD_CHARS = 240  # of a note in a list
 OPEN_FIXES = 3  # shown unfolded; some causes have a dozen and more
 ABOUT = {
     "cause": "row.cause",
@@ -54,6 +56,11 @@ def cause_link(cause_id: str) -> Markup:
     if cause is None:
         return markup.safe(cause_id)
     return page_link(cause.title.get(interface_words().language), "causes", id=cause_id)
+
+
+def note_link(note: Note, words: Words) -> Markup:
+    """A link to the page of a note, under its title."""
+    return page_link(note.title.get(words.language), "notes", id=note.id)
 
 
 def source_link(url: str, words: Words) -> Markup:
@@ -115,6 +122,15 @@ def show_text(title: str, text: str) -> None:
     blocks = text_blocks(text)
     lead = blocks.pop(0)[1] if blocks and not blocks[0][0] else []
     markup.show(markup.join([markup.heading(title), prose(lead)]))
+    _show_blocks(blocks)
+
+
+def show_body(text: str) -> None:
+    """Prose with its code, without a heading."""
+    _show_blocks(text_blocks(text))
+
+
+def _show_blocks(blocks: Sequence[tuple[bool, Sequence[str]]]) -> None:
     for code, lines in blocks:
         if code:
             show_command("\n".join(lines))
@@ -254,6 +270,32 @@ def entry_card(entry: Entry, words: Words) -> Markup:
             url=entry.url,
         ),
     )
+
+
+def note_card(note: Note, words: Words) -> Markup:
+    """A note of a list, told apart from an entry by its edge: title, how it begins."""
+    badges = [markup.badge(words("word.note"), "info"), status_badge(note.status)]
+    return html(
+        '<article class="tk-card tk-answer tk-info"><h3 class="tk-h3">{title}</h3>'
+        "<p>{meta}</p><p>{lead}</p></article>",
+        title=note_link(note, words),
+        meta=markup.join(badges, Markup(" ")),
+        lead=inline(_cut(note_lead(note, words.language))),
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LEAD_CHARS else f"{text[:LEAD_CHARS].rstrip()}…"
+
+
+def notes_about(name: str, words: Words) -> Markup:
+    """Links to the notes about a cause or a setting, under their heading; nothing without any."""
+    notes = service().knowledge.notes_naming(name)
+    links = [note_link(note, words) for note in notes[:LISTED_NOTES]]
+    if len(notes) > LISTED_NOTES:
+        text = words("page.all_notes", count=len(notes))
+        links.append(page_link(text, "notes", about=name))
+    return markup.section(words("heading.notes"), markup.listed(links))
 
 
 def main_cause(entry: Entry) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from app.render.escape import plain, safe_url
 from app.web.components import cards, markup
 from app.web.components.markup import html
+from app.web.context import service
 from kb.chat.chat import HEAD_CHARS
 from kb.chat.types import Change, Citation, Statement, Turn
 from kb.diagnose.wording import model_percent
@@ -122,6 +123,8 @@ def citation(item: Citation, words: Words) -> Markup:
         where = html("{kind} {link}", kind=words("kind.case"), link=cards.entry_link(item.id))
     elif item.kind == "cause":
         where = html("{kind} {link}", kind=words("row.cause"), link=cards.cause_link(item.id))
+    elif item.kind == "note":
+        where = html("{kind} {link}", kind=words("word.note"), link=_note_link(item.id, words))
     elif item.kind == "setting":
         where = html("<code>{name}</code>", name=item.id)
     elif item.kind != "source":
@@ -129,6 +132,11 @@ def citation(item: Citation, words: Words) -> Markup:
     url = markup.link(item.url, item.url) if safe_url(item.url) else markup.NOTHING
     quote = html("<code>{text}</code>", text=item.quote) if plain(item.quote) else markup.NOTHING
     return markup.join((where, quote, url), Markup(" "))
+
+
+def _note_link(identifier: str, words: Words) -> Markup:
+    note = service().knowledge.note_by_id.get(identifier)
+    return markup.safe(identifier) if note is None else cards.note_link(note, words)
 
 
 def changes_html(changes: Sequence[Change], words: Words) -> Markup:

@@ -101,6 +101,7 @@ def show_cause(cause: Cause, words: Words) -> None:
             cards.show_check(answer_check(check, service().knowledge, words))
     _collect(cause, words)
     _cases(cause, words)
+    markup.show(cards.notes_about(cause.id, words))
     markup.show(cards.sources(cause.sources, words))
 
 

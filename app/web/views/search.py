@@ -105,6 +105,7 @@ def _listing(query: ListQuery, listed: ListedEntries, words: Words) -> None:
 
 
 def _hits(result: SearchResult, listed: ListedEntries, words: Words) -> None:
+    markup.show(markup.join(cards.note_card(hit.note, words) for hit in result.notes))
     if not result.hits:
         text = words("page.none") if not listed.total else words("word.no_match")
         markup.show(markup.note(text))

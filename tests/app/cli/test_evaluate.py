@@ -139,3 +139,30 @@ def test_statements_are_measured_on_a_file_of_sentences(
         cli.run(["evaluate", "knowledge", str(path)], state=State(settings_source=lambda: settings))
         == 2
     )
+
+
+def test_notes_are_measured_on_a_file_of_questions(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has the halves and the languages; `--show` lists what is answered wrongly."""
+    path = tmp_path / "questions.jsonl"
+    lines = [
+        {
+            "question": "SeqNum 是什么意思",
+            "language": "zh",
+            "notes": ["meaning-seqnum"],
+        },
+        {"question": "what does SeqNum mean", "language": "en", "notes": []},
+    ]
+    rows = [json.dumps({**line, "url": "https://example.org"}) for line in lines]
+    path.write_text("\n".join(rows), "utf-8")
+    words = ["evaluate", "notes", str(path), "--format", "json"]
+    state = State(settings_source=lambda: settings)
+    assert cli.run(words, state=state) == 0
+    table = json.loads(capsys.readouterr().out)["notes"]["notes: 2 questions"]
+    assert table["an answering note is first"]["in all"].startswith("1.00")
+    assert table["none is shown where none answers"]["en"].startswith("0.00")
+    assert cli.run([*words, "--show"], state=state) == 0
+    wrong = json.loads(capsys.readouterr().out)["notes"]["questions answered wrongly"]
+    assert list(wrong) == ["what does SeqNum mean"]
+    assert wrong["what does SeqNum mean"].startswith("-: meaning-seqnum")

@@ -348,6 +348,32 @@ def test_show_takes_cases_and_causes(run: Run) -> None:
     assert json.loads(run("show", "first-case", "--format", "json").out)["id"] == "first-case"
 
 
+def test_notes_answer_before_entries(run: Run) -> None:
+    """A note stands first, marked as one, and makes an answer where no entry is similar."""
+    result = run("search", "nothing", "but", "a", "note", "--lang", "zh")
+    lines = result.out.splitlines()
+    assert (result.code, lines[0]) == (0, "0.50  SeqNum 是什么意思")
+    assert lines[1].strip() == "meaning-seqnum · 问答"
+    assert "没有足够相似的条目" not in result.out
+    hits = json.loads(run("search", "a", "note", "--format", "json").out)["notes"]
+    assert [(hit["note"]["id"], hit["score"]) for hit in hits] == [("meaning-seqnum", 0.5)]
+
+
+def test_show_takes_notes_and_tells_of_them(run: Run) -> None:
+    """A note has commands and sources in the reader's language; causes name theirs."""
+    lines = run("show", "timeout-ddp").out.splitlines()
+    assert lines[0] == "How to set the timeout of DDP"
+    assert "    group = dist.new_group(timeout=timedelta(minutes=30))" in lines
+    assert "  https://docs.pytorch.org/docs/stable/distributed.html" in lines
+    assert not [line for line in lines if "```" in line]
+    chinese = run("show", "timeout-ddp", "--lang", "zh").out.splitlines()
+    assert chinese[0] == "怎么设置 DDP 的超时"
+    assert json.loads(run("show", "timeout-ddp", "--format", "json").out)["id"] == "timeout-ddp"
+    about = run("show", "rank-crash").out.partition("Notes about it")[2]
+    assert "[connection-closed-by-peer]" in about
+    assert "did you mean timeout-ddp" in run("show", "timeout-dpp").err
+
+
 def test_a_misspelt_id_is_answered_with_the_nearest(run: Run) -> None:
     """The error suggests ids spelt alike."""
     result = run("show", "rank-crsh")

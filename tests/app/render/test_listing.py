@@ -8,8 +8,10 @@ from dataclasses import replace
 import click
 import pytest
 
-from app.render.listing import entry_rows, place_text, render_search
+from app.render.listing import LISTED_NOTES, entry_rows, note_list, place_text, render_search
 from kb.knowledge.labels import Words
+from kb.knowledge.notes import load_note
+from kb.settings import shipped_data
 from kb.types.entries import Hit, RankPlace, SearchResult
 from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import Language
@@ -80,3 +82,18 @@ def test_a_place_says_what_its_numbers_are(
     assert place_text(place) == text
     entry = replace(make_entry("incident-1", "rank-crash", kind="incident"), culprits=(place,))
     assert dict(entry_rows(entry, Words(labels, "en")))["row.culprit"] == text
+
+
+def test_the_first_notes_about_something_are_listed(labels: dict[str, Bilingual]) -> None:
+    """Eight titles with their ids under one heading, and nothing where there are none."""
+    notes = [
+        replace(load_note(shipped_data() / "notes" / "timeout-ddp.md"), id=f"note-{number}")
+        for number in range(LISTED_NOTES + 1)
+    ]
+    words = Words(labels, "en")
+    heading, *lines = [click.unstyle(line) for line in note_list(notes, words, 80)]
+    assert heading == "Notes about it"
+    assert lines == [
+        f"  - How to set the timeout of DDP  [note-{number}]" for number in range(LISTED_NOTES)
+    ]
+    assert note_list([], words, 80) == []

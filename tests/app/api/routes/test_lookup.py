@@ -63,7 +63,24 @@ def test_cases_are_told_whole_but_not_where_they_lie(client: httpx.Client) -> No
     assert "chunks" not in case
 
 
-@pytest.mark.parametrize("path", ["/v1/causes", "/v1/causes/rank-crash", "/v1/cases/first-case"])
+def test_notes_are_listed_found_and_shown(client: httpx.Client) -> None:
+    """The list has summaries, a note both languages; a search names the notes that answer."""
+    listed = client.get("/v1/notes").json()
+    assert [item["id"] for item in listed][-1] == "timeout-ddp"
+    assert "body" not in listed[0]
+    note = client.get("/v1/notes/meaning-seqnum").json()
+    assert {"zh", "en"} == set(note["body"])
+    assert all(source["confirms"] for source in note["sources"])
+    found = client.get("/v1/search", params={"q": "which note", "lang": "zh"}).json()["notes"]
+    assert [(hit["note"], hit["language"]) for hit in found] == [(note, "zh")]
+    missing = client.get("/v1/notes/no-such-note")
+    assert (missing.status_code, missing.headers["content-type"]) == (404, PROBLEM)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/causes", "/v1/causes/rank-crash", "/v1/cases/first-case", "/v1/notes/timeout-ddp"],
+)
 def test_known_versions_are_not_sent_again(client: httpx.Client, path: str) -> None:
     """The ETag of an answer makes the next one 304 without a body."""
     first = client.get(path)
@@ -234,6 +251,8 @@ def test_openapi_lists_the_contract(client: httpx.Client) -> None:
         "/v1/cases",
         "/v1/cases/{identifier}",
         "/v1/causes",
+        "/v1/notes",
+        "/v1/notes/{identifier}",
         "/v1/entries",
         "/healthz",
         "/readyz",
