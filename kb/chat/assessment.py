@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kb.chat.types import Change, CheckResult, Conversation, Ending, Option, Question, Turn
+from kb.chat.types import Change, CheckResult, Conversation, Ending, Option, Question
 from kb.diagnose.checks import best_check, fitting_checks, is_open
 from kb.diagnose.evidence_provided import evidence_provided
 from kb.diagnose.fixes import elsewhere
@@ -171,35 +171,41 @@ def take_back(
     *,
     names_cause: bool,
 ) -> tuple[Conversation, tuple[str, ...]]:
-    """The conversation without the remarks that `sentence` takes back, and those remarks.
+    """The conversation without what `sentence` takes back, and the person's words for that.
 
-    These are the ones that share most of their `key_words` with it; where none shares a word, the
-    last remark or answer to a check, and nothing where the sentence names a cause.
+    These are the remarks, answers to checks and endings that share most of their `key_words` with
+    it; where none shares a word, the last thing said, and nothing where the sentence names a cause.
     """
     wanted = key_words(sentence)
-    shared = [len(wanted & key_words(remark)) for remark in conversation.remarks]
-    if any(shared):
-        pairs = list(zip(conversation.remarks, shared, strict=True))
-        others = tuple(remark for remark, count in pairs if count < max(shared))
-        retracted_remarks = tuple(remark for remark, count in pairs if count == max(shared))
-        return replace(conversation, remarks=others), retracted_remarks
-    if names_cause:
+    told = _told(conversation)
+    shared = {quote: len(wanted & key_words(quote)) for quote in told}
+    most = max(shared.values(), default=0)
+    if most:
+        retracted = tuple(quote for quote in told if shared[quote] == most)
+    elif names_cause:
         return conversation, ()
-    latest = next(
-        (turn.asked for turn in reversed(conversation.turns) if _counts(turn, conversation)), ""
+    else:
+        said = [turn.asked for turn in reversed(conversation.turns)]
+        latest = next((quote for asked in said for quote in told if quote in asked), "")
+        retracted = (latest,) if latest else told[-1:]
+    again = (one.check for one in conversation.check_results if one.quote in retracted)
+    left = replace(
+        conversation,
+        remarks=tuple(one for one in conversation.remarks if one not in retracted),
+        check_results=tuple(
+            one for one in conversation.check_results if one.quote not in retracted
+        ),
+        endings=tuple(one for one in conversation.endings if one.quote not in retracted),
+        open_checks=(*conversation.open_checks, *again),
     )
-    if conversation.endings and conversation.endings[-1].quote in latest:
-        return replace(conversation, endings=conversation.endings[:-1]), (latest,)
-    if conversation.check_results and conversation.check_results[-1].quote == latest:
-        return replace(conversation, check_results=conversation.check_results[:-1]), (latest,)
-    return replace(conversation, remarks=conversation.remarks[:-1]), conversation.remarks[-1:]
+    return left, retracted
 
 
-def _counts(turn: Turn, conversation: Conversation) -> bool:
-    """Whether something of the turn's message still counts."""
-    answers = {result.quote for result in conversation.check_results}
-    said = (*conversation.remarks, *(ending.quote for ending in conversation.endings))
-    return turn.asked in answers or any(remark in turn.asked for remark in said)
+def _told(conversation: Conversation) -> tuple[str, ...]:
+    """What the person said that still counts, in their words."""
+    results = (one.quote for one in conversation.check_results)
+    endings = (one.quote for one in conversation.endings)
+    return tuple(dict.fromkeys((*conversation.remarks, *results, *endings)))
 
 
 def changes(before: Assessment, after: Assessment, knowledge: Knowledge) -> tuple[Change, ...]:
@@ -257,8 +263,8 @@ def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
 
     Of what is denied or in order the words name the thing only, and the sentence says the rest.
     """
-    if signal.name.startswith(CHECK_RESULT) and signal.means is not None:
-        return signal.means.get(language)
+    if signal.name.startswith(CHECK_RESULT) and not signal.name.startswith(ENDING):
+        return signal.means.get(language) if signal.means else signal.quote
     pattern = knowledge.pattern_by_id.get(signal.reason_id)
     if pattern is None or signal.kind != "text" or signal.polarity is not Polarity.TROUBLE:
         return signal.quote

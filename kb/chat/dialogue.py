@@ -211,13 +211,27 @@ class Dialogue:
         )
         if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
             return self._remark(conversation, reading, meaning)
-        instead = (meaning.remark[:MAX_REMARK_CHARS],) if meaning.remark else ()
         return Step(
-            conversation=replace(left, remarks=(*left.remarks, *instead)),
+            conversation=self._told_instead(left, meaning.remark),
             requests=(request,),
             previous=conversation,
             event="retracted",
             retracted_remarks=retracted_remarks,
+        )
+
+    def _told_instead(self, conversation: Conversation, remark: str) -> Conversation:
+        """The conversation with what is stated in place of what was taken back."""
+        if not remark:
+            return conversation
+        checks = (find_check(self._service.knowledge, check) for check in conversation.open_checks)
+        result = self._intents.answer_to(remark, [check for check in checks if check is not None])
+        if result is None:
+            remark = remark[:MAX_REMARK_CHARS]
+            return replace(conversation, remarks=(*conversation.remarks, remark))
+        return replace(
+            conversation,
+            check_results=(*conversation.check_results, result),
+            open_checks=tuple(one for one in conversation.open_checks if one != result.check),
         )
 
     def _repeat_answer(self, conversation: Conversation, request: UserRequest) -> Step:

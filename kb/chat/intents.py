@@ -8,7 +8,7 @@ never evidence, whatever it names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
@@ -310,11 +310,8 @@ class IntentReader:
         if reply == "unsure":
             return Meaning(cannot_answer=True)
         check = situation.open_checks[0]
-        read = self._answers.read(text, check)
-        best = max(range(len(read)), key=read.__getitem__)
-        if best and read[best] >= TAKEN:  # “no, it passes” says more than its “no”
-            return Meaning(check_result=CheckResult(check=check.id, outcome=best, quote=text))
-        return _yes_or_no(text, reply, check)
+        result = self.answer_to(text, [check], least=TAKEN)  # “no, it passes” says more than “no”
+        return Meaning(check_result=result) if result else _yes_or_no(text, reply, check)
 
     def _outcome_seen(self, text: str, situation: Situation) -> Meaning | None:
         """An outcome of an open check in the person's own words."""
@@ -323,13 +320,20 @@ class IntentReader:
         shares = self._acts.read(text)
         if shares["retract"] > SURE or _share(shares, ENDING) > CERTAIN:
             return None
-        for place, check in enumerate(situation.open_checks):
+        least = TAKEN if situation.just_asked else TAKEN_LATER
+        result = self.answer_to(text, situation.open_checks[:1], least=least)
+        result = result or self.answer_to(text, situation.open_checks[1:])
+        return Meaning(check_result=result) if result else None
+
+    def answer_to(
+        self, text: str, checks: Sequence[Check], *, least: float = TAKEN_LATER
+    ) -> CheckResult | None:
+        """The outcome of the first of `checks` that `text` reports with that probability."""
+        for check in checks:
             read = self._answers.read(text, check)
             best = max(range(len(read)), key=read.__getitem__)
-            least = TAKEN if situation.just_asked and not place else TAKEN_LATER
             if best and read[best] >= least:
-                result = CheckResult(check=check.id, outcome=best, quote=text)
-                return Meaning(check_result=result)
+                return CheckResult(check=check.id, outcome=best, quote=text)
         return None
 
     def _correction(self, text: str, situation: Situation) -> str:

@@ -35,6 +35,8 @@ from kb.types.vocabulary import Language
 MESSAGES, ANSWERS = Path("chat/messages.jsonl"), Path("chat/check_answers.jsonl")  # of data/
 MIN_COUNT = 4  # messages a feature must stand in
 ACT_STRENGTH, ANSWER_STRENGTH, TROUBLE_STRENGTH = 4.0, 8.0, 3.0  # inverse penalty on large weights
+TOLD = 6  # of the answers every so many is a message that tells a fact, too
+TOLD_CHARS = 8  # of such an answer at least; shorter ones are a yes or a no
 ROUNDS = 400
 NEVER = -20.0  # nats of an act without a message
 STEP = 1 / 64  # weights are whole multiples of it: the last bits differ between processors
@@ -142,6 +144,12 @@ def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> MessageScore
     return MessageScorer(model, embedder, default_tokenizer().normalise, folder)
 
 
+def facts(answers: Sequence[LabelledAnswer]) -> list[LabelledMessage]:
+    """Some of the answers as messages that tell a fact, whatever was asked before."""
+    told = [one for one in answers if one.option != NONE and len(one.text) >= TOLD_CHARS]
+    return [LabelledMessage(text=one.text, act="tell") for one in told[::TOLD]]
+
+
 def judge_acts(
     messages: Sequence[LabelledMessage], embedder: Embedder, folds: int
 ) -> Counter[tuple[str, str]]:
@@ -215,7 +223,7 @@ def main() -> None:
         print(act_table(judge_acts(messages, embedder, options.folds)))  # noqa: T201 - its only output
         print(answer_table(judge_answers(answers, checks, embedder, options.folds)))  # noqa: T201
     else:
-        save_model(data / acts.FOLDER, fit_acts(messages, embedder))
+        save_model(data / acts.FOLDER, fit_acts([*messages, *facts(answers)], embedder))
         save_model(data / check_answers.FOLDER, fit_answers(answers, checks, embedder))
 
 

@@ -24,6 +24,7 @@ from kb.chat.answers.conversation import (
     answer_recap,
     answer_unclear,
 )
+from kb.chat.answers.notes import answer_how_to
 from kb.chat.answers.settings import answer_setting
 from kb.chat.answers.timeline import answer_happened
 from kb.chat.answers.verdict import answer_log, answer_tell
@@ -42,6 +43,7 @@ ANSWERS: Mapping[Intent, Callable[[IntentAnswer], None]] = {
     "similar": answer_similar,
     "cause": answer_cause,
     "setting": answer_setting,
+    "how_to": answer_how_to,
     "search": answer_search,
     "language": answer_language,
     "outcome": answer_outcome,
