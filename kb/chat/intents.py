@@ -85,6 +85,7 @@ RETRACTING = (
 _LANGUAGE_NAMES = re.compile(
     r"(?i)chinese|mandarin|中文|汉语|普通话|国语|english|英文|英语|[\u4e00-\u9fff]语|语言|language"
 )
+_MEANT = re.compile(r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$")
 _DIGIT = re.compile(r"\d")
 _ASKS = re.compile(r"[?？][)）\"”’''\s!！.。~～]*$")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
@@ -346,9 +347,11 @@ class IntentReader:
             (at for at, part in enumerate(parts) if self._act(part, situation) == "retract"),
             default=0,
         )
+        meant = _MEANT.search(parts[last]) if parts else None
+        behind = [*([meant[1]] if meant else []), *parts[last + 1 :]]
         return ", ".join(
             part
-            for part in parts[last + 1 :]
+            for part in behind
             if not self.asks(part)
             and (self._phrases.is_of_the_field(part) or self._phrases.causes_in(part))
         )
