@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.inputs.feedback import Feedback, StoredFeedback, add_feedback, read_feedback
+from app.inputs.feedback import (
+    Feedback,
+    StoredFeedback,
+    add_feedback,
+    change_feedback,
+    delete_feedback,
+    find_feedback,
+    read_feedback,
+)
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
@@ -36,8 +44,11 @@ __all__ = [
     "add_feedback",
     "add_files",
     "add_text",
+    "change_feedback",
     "delete",
+    "delete_feedback",
     "edit",
+    "find_feedback",
     "merge",
     "outcome_of",
     "preload",

@@ -45,7 +45,9 @@ from app.inputs.contributions import (
     add_feedback,
     add_files,
     add_text,
+    change_feedback,
     delete,
+    delete_feedback,
     edit,
     merge,
     read_feedback,
@@ -220,14 +222,55 @@ async def delete_entry(request: Request, identifier: str) -> Response:
     dependencies=[write_access, known_parameters],
 )
 async def give_feedback(request: Request) -> Response:
-    """Keep what a person says of an answer; it is on the disk on return."""
+    """Keep what a person says of an answer; it is on the disk on return.
+
+    Of what one key says of the same diagnosis or entry the last word counts, once.
+    """
     context = context_of(request)
-    body = await read_json(request, FeedbackRequest, limit=context.settings.max_body)
-    feedback = Feedback(**msgspec.structs.asdict(body))
+    feedback, name = await _feedback(request), key_name(request)
+    about = feedback.diagnosis or feedback.entry
+    by = f"api:{name}:{about}" if name and about else ""
     stored = await context.run(
-        lambda: add_feedback(context.service, feedback, source="api"), long=True
+        lambda: add_feedback(context.service, feedback, source="api", by=by), long=True
     )
     return json_response(stored, status=201)
+
+
+async def _feedback(request: Request) -> Feedback:
+    limit = context_of(request).settings.max_body
+    body = await read_json(request, FeedbackRequest, limit=limit)
+    return Feedback(**msgspec.structs.asdict(body))
+
+
+@router.put(
+    "/v1/feedback/{identifier}",
+    summary="Change feedback",
+    response_model=StoredFeedback,
+    openapi_extra=body_of("FeedbackRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def put_feedback(request: Request, identifier: str) -> Response:
+    """Replace the feedback of that id, which the answer to ``POST /v1/feedback`` gave."""
+    context = context_of(request)
+    feedback = await _feedback(request)
+    stored = await context.run(
+        lambda: change_feedback(context.service, identifier, feedback), long=True
+    )
+    return json_response(stored)
+
+
+@router.delete(
+    "/v1/feedback/{identifier}",
+    summary="Take feedback back",
+    status_code=204,
+    response_class=Response,
+    dependencies=[write_access, known_parameters],
+)
+async def take_back_feedback(request: Request, identifier: str) -> Response:
+    """Delete the feedback of that id: it counts nowhere from now on."""
+    context = context_of(request)
+    await context.run(lambda: delete_feedback(context.service, identifier), long=True)
+    return Response(status_code=204)
 
 
 @router.get(
