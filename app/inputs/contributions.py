@@ -6,8 +6,9 @@ cause and fix can be changed, and incidents that were the same one can be merged
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,16 +26,18 @@ from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
 from kb.logs.incident.hosts import distinct_places
+from kb.logs.transcript import transcript_digest
 from kb.store import EDITED
 from kb.text.language import detect_language
 from kb.text.redact import redact
-from kb.types.entries import CauseClaim, Entry, Section
+from kb.types.entries import CauseClaim, Entry, Filters, Section
 from kb.types.knowledge import Bilingual, Fix
 
 if TYPE_CHECKING:
     from ingest.pipeline import Ingestor
     from ingest.types import ImportReport
     from kb.service import Service
+    from kb.types.incident import LogReading
 
 __all__ = [
     "Changes",
@@ -43,6 +46,7 @@ __all__ = [
     "StoredFeedback",
     "add_feedback",
     "add_files",
+    "add_reading",
     "add_text",
     "change_feedback",
     "delete",
@@ -71,13 +75,33 @@ class _UploadSink:
     """Stores uploads under their content: two people's ``job.log`` are two entries."""
 
     service: Service
+    known: dict[str, str] = field(default_factory=dict)  # id of an upload → the stored incident's
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
-        """Store `entries` and make them searchable."""
-        named = [
-            replace(entry, source_key=f"upload:{entry.digest[:KEY_DIGITS]}") for entry in entries
-        ]
-        return self.service.apply(named)
+        """Store `entries` and make them searchable; an incident that is stored stays as it is."""
+        with locked(self.service.settings.home / LOCK):
+            self.known.update(_stored_incidents(self.service, entries))
+            named = [
+                replace(entry, source_key=f"upload:{entry.digest[:KEY_DIGITS]}")
+                for entry in entries
+                if entry.id not in self.known
+            ]
+            counts = Counter(self.service.apply(named) if named else {})
+        counts["unchanged"] += len(entries) - len(named)
+        return counts
+
+
+def _stored_incidents(service: Service, entries: Sequence[Entry]) -> dict[str, str]:
+    """Of `entries` the incidents that are stored under another id, with that id."""
+    ids = {digest: entry.id for entry in entries for digest in entry.reading_digests}
+    if not ids:
+        return {}
+    return {
+        ids[digest]: stored.id
+        for stored in service.store.iter_entries(Filters(kinds=("incident",)))
+        for digest in stored.reading_digests
+        if ids.get(digest, stored.id) != stored.id
+    }
 
 
 def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
@@ -86,7 +110,8 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
     Raises:
         InputError: none of them could be taken; the message has the first reason.
     """
-    report = _ingestor(service).ingest_paths(paths)
+    sink = _UploadSink(service)
+    report = _ingestor(service, sink).ingest_paths(paths)
     if report.refused and not report.entries:
         first = report.refused[0]
         name = Path(first.path).name
@@ -96,14 +121,15 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
             reason=first.code,
             values={**first.values, "name": name},
         )
-    return report
+    ids = dict.fromkeys(sink.known.get(entry_id, entry_id) for entry_id in report.entries)
+    return replace(report, entries=tuple(ids))
 
 
-def _ingestor(service: Service) -> Ingestor:
+def _ingestor(service: Service, sink: _UploadSink) -> Ingestor:
     from ingest.pipeline import Ingestor
 
     return Ingestor(
-        _UploadSink(service),
+        sink,
         service.reader,
         data=service.settings.data,
         summarise=service.summarise,
@@ -112,7 +138,41 @@ def _ingestor(service: Service) -> Ingestor:
 
 def preload(service: Service) -> None:
     """Load what the first addition would load: half a second that nobody need wait for then."""
-    _ingestor(service)
+    _ingestor(service, _UploadSink(service))
+
+
+def add_reading(service: Service, reading: LogReading, *, name: str, text: str = "") -> str:
+    """Add the incident that a diagnosis was made of, once; returns its id.
+
+    It is the same incident whether the log, its diagnosis or the link to that is added. `text` is
+    the log where it is at hand.
+
+    Raises:
+        InputError: it tells of no timeout and no error.
+    """
+    from ingest.formats.logs import incident_entry
+    from ingest.wordlists import word_lists
+
+    try:
+        entry = incident_entry(
+            reading,
+            name,
+            word_lists(service.settings.data),
+            digest=transcript_digest(reading),
+            key="",
+            summary=service.summarise(reading),
+            text=text,
+        )
+    except InputError as error:
+        raise InputError(
+            f"{name}: {error.what}",
+            todo=error.todo,
+            reason=error.reason,
+            values={**error.values, "name": name},
+        ) from error
+    sink = _UploadSink(service)
+    sink.apply([entry])
+    return sink.known.get(entry.id, entry.id)
 
 
 def add_text(service: Service, text: str, *, name: str) -> ImportReport:
@@ -252,6 +312,7 @@ def _together(target: Entry, merged: Sequence[Entry]) -> Entry:
             sections=(*own, *more, *outcome),
             labels=tuple(dict.fromkeys(label for entry in every for label in entry.labels)),
             culprits=distinct_places(place for entry in every for place in entry.culprits),
+            reading_digests=tuple(dict.fromkeys(d for e in every for d in e.reading_digests)),
             merged=tuple(
                 dict.fromkeys((*target.merged, *(i for e in merged for i in (e.id, *e.merged))))
             ),

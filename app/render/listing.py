@@ -141,10 +141,11 @@ def render_entry(entry: Entry, words: Words, *, width: int) -> str:
 def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
     """The sections in `language`; those in the other one where there are none.
 
-    Only cases say everything in both languages; of any other entry all of it is shown.
+    Only cases say everything in both languages; of any other entry all of it is shown, but for
+    what was handed in: an excerpt stands for that.
     """
     if entry.kind != "case":
-        return entry.sections
+        return tuple(section for section in entry.sections if section.role != "input")
     there = {section.language for section in entry.sections}
     shown = language if language in there else min(there, default=language)
     return tuple(section for section in entry.sections if section.language == shown)

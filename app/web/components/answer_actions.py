@@ -249,10 +249,11 @@ def show_incident_form(state: AnswerState, words: Words) -> None:
 
 def _record(state: AnswerState) -> Notice | None:
     """Add the log once; write down cause and fix where they are known already."""
-    from app.inputs.contributions import add_text
+    from app.inputs.contributions import add_reading
 
     if not state.entry:
-        state.entry = add_text(service(), state.text(), name=NAME).entries[0]
+        text = "" if state.names else state.pasted
+        state.entry = add_reading(service(), state.reading, name=NAME, text=text)
         if outcome_form.is_empty():
             return None
     return outcome_form.save(state.entry)

@@ -113,6 +113,11 @@ def show_entry(entry: Entry, words: Words) -> None:
         cards.show_text(section.title, section.text)
     cards.show_fixes([answer_fix(fix, words) for fix in entry.fixes], words)
     markup.show(markup.section(words("heading.claims"), cards.claims(entry.claims, words)))
+    handed_in = [section for section in entry.sections if section.role == "input"]
+    if handed_in:
+        with st.expander(words("page.handed_in")):
+            for section in handed_in:
+                cards.show_command(section.text)
     if entry.signature:
         markup.show(markup.heading(words("heading.signature")))
         cards.show_command("\n".join(entry.signature))

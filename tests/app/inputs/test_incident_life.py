@@ -9,19 +9,30 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from app.inputs.contributions import Changes, Resolution, add_text, delete, edit, merge, resolve
+from app.inputs.contributions import (
+    Changes,
+    Resolution,
+    add_reading,
+    add_text,
+    delete,
+    edit,
+    merge,
+    resolve,
+)
 from app.render.incident_markdown import render_incidents
 from kb.bootstrap import open_service
 from kb.chat.chat import Chat
 from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
 from kb.errors import InputError, NotFoundError
 from kb.knowledge.labels import Words
+from kb.saved import load_diagnosis, save_diagnosis
 from kb.service import LANGUAGES
 from kb.settings import Settings
 from kb.types.entries import CauseClaim, Entry, Hit, RankPlace
@@ -122,6 +133,63 @@ def test_an_incident_of_another_error_is_not_met(service: Service) -> None:
     other = log(900).replace("OSError: [Errno 28] No space left on device", "OSError: bad gateway")
     met = service.diagnose_text(other.replace("7340032", "11")).met_before
     assert met is None or met.entry != identifier
+
+
+SCRIPT = (
+    "#!/bin/bash\nexport NCCL_TIMEOUT=7200\nexport NCCL_IB_DISABLE=1\n"
+    "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345\n"
+    "torchrun --nproc_per_node 8 train.py --zero 3\n"
+)
+
+
+REPORT = f"Our job hung after an hour.\n\n{SCRIPT}\n{log(4812)}"
+
+
+def put(service: Service, text: str, way: str) -> str:
+    """Add a log as API and command line do, as the page does, or from the link to its diagnosis."""
+    if way == "text":
+        return add(service, text)
+    reading = service.read_text(text)
+    if way == "page":
+        return add_reading(service, reading, name="pasted.log", text=text)
+    saved = save_diagnosis(service, service.judge(reading))
+    return add_reading(service, load_diagnosis(service, saved.id).reading, name="any.log")
+
+
+def test_the_same_log_is_one_incident(service: Service) -> None:
+    """From page, link or API: the second addition leads to the first and changes nothing."""
+    for first, second in permutations(("text", "page", "link"), 2):
+        identifier = put(service, REPORT, first)
+        resolve(service, identifier, DISK_FULL)
+        stored = service.entry(identifier)
+        assert put(service, REPORT, second) == identifier
+        assert service.entry(identifier) == stored
+        assert len(service.incidents()) == 1
+        other = add(service, REPORT.replace("after an hour", "after a day"))
+        assert len(service.incidents()) == 2
+        merge(service, other, [identifier])
+        assert {put(service, REPORT, way) for way in (first, second)} <= {other, identifier}
+        assert service.entry(identifier).id == other
+        assert len(service.incidents()) == 1
+        delete(service, other)
+
+
+@pytest.mark.parametrize("way", ["text", "page", "link"])
+def test_a_stored_incident_is_diagnosed_as_the_log_was(service: Service, way: str) -> None:
+    """Scripts and settings stay, without secrets: causes, shares and warnings are the same."""
+    reading = service.read_text(REPORT)
+    identifier = put(service, REPORT, way)
+    entry = service.entry(identifier)
+    delete(service, identifier)
+    assert "hf_abc" not in str(entry)
+    assert "NCCL_IB_DISABLE=1" in entry.input_text
+    again = service.diagnose_text(entry.input_text, language="en")
+    once = service.answer(reading, language="en")
+    assert [(c.id, c.probability) for c in again.causes] == [
+        (c.id, c.probability) for c in once.causes
+    ]
+    assert {w.setting for w in once.warnings} == {w.setting for w in again.warnings} != set()
+    assert not [chunk for chunk in entry.chunks if "torchrun" in chunk.text]
 
 
 def test_confirmed_threads_vote_and_guesses_do_not(service: Service) -> None:
