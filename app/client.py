@@ -272,6 +272,10 @@ class Client:
         """Delete an imported entry."""
         self._exchange.request("DELETE", f"/v1/entries/{quote(identifier, safe='')}")
 
+    def restore(self, identifier: str) -> EntryDetail:
+        """Bring a deleted entry back."""
+        return self._post(f"/v1/entries/{quote(identifier, safe='')}/restore", EntryDetail)
+
     def feedback(self, feedback: Feedback) -> StoredFeedback:
         """Say whether an answer was right."""
         return self._post("/v1/feedback", StoredFeedback, **asdict(feedback))

@@ -6,6 +6,7 @@ cause and fix can be changed, and incidents that were the same one can be merged
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
 from kb.logs.incident.hosts import distinct_places
 from kb.logs.transcript import transcript_digest
-from kb.store import EDITED
+from kb.store import EDITED, RESTORABLE_DAYS
 from kb.text.language import detect_language
 from kb.text.redact import redact
 from kb.types.entries import CauseClaim, Entry, Filters, Section
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from kb.types.incident import LogReading
 
 __all__ = [
+    "RESTORABLE_DAYS",
     "Changes",
     "Feedback",
     "Resolution",
@@ -53,11 +55,13 @@ __all__ = [
     "delete_feedback",
     "edit",
     "find_feedback",
+    "is_restorable",
     "merge",
     "outcome_of",
     "preload",
     "read_feedback",
     "resolve",
+    "restore",
 ]
 
 # In the state folder: an entry is read and written with nobody in between, or an outcome written
@@ -420,14 +424,20 @@ def _stays(cause: CauseClaim, replaced: Set[str], entry: Entry) -> bool:
     return cause.id not in replaced and not suggested
 
 
-def delete(service: Service, entry_id: str) -> None:
-    """Delete an imported entry.
+def delete(service: Service, entry_id: str, *, for_good: bool = False) -> None:
+    """Delete an imported entry; for `RESTORABLE_DAYS` `restore` brings it back.
+
+    One that is deleted `for_good`, now or after it was deleted, does not come back.
 
     Raises:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case.
     """
+    deleted = service.store.deleted
     with locked(service.settings.home / LOCK):
+        if for_good and is_restorable(service, entry_id):
+            deleted.forget(entry_id, now_s=time.time())
+            return
         entry = _own_entry(service, entry_id)
         if entry.id != entry_id:  # of one that was merged nothing but its id is left
             raise NotFoundError(
@@ -436,7 +446,36 @@ def delete(service: Service, entry_id: str) -> None:
                 reason="was_merged",
                 values={"id": entry_id, "other": entry.id},
             )
+        if not for_good:
+            deleted.put(entry, now_s=time.time())
         service.delete([entry_id])
+
+
+def restore(service: Service, entry_id: str) -> Entry:
+    """Bring a deleted entry back as it was.
+
+    Raises:
+        NotFoundError: it was not deleted in the last `RESTORABLE_DAYS`.
+    """
+    with locked(service.settings.home / LOCK):
+        entry = service.store.deleted.get(entry_id, now_s=time.time())
+        if entry is None:
+            raise NotFoundError(
+                f"there is no deleted entry {entry_id!r}",
+                todo=f"deleted entries can be restored for {RESTORABLE_DAYS} days",
+                reason="not_deleted",
+                values={"id": entry_id, "days": str(RESTORABLE_DAYS)},
+            )
+        # what came from its file since then stays
+        entry = replace(entry, source_key=f"{EDITED}{entry.id}")
+        service.apply([entry])
+        service.store.deleted.forget(entry_id, now_s=time.time())
+    return entry
+
+
+def is_restorable(service: Service, entry_id: str) -> bool:
+    """Whether `restore` would bring an entry of that id back."""
+    return service.store.deleted.get(entry_id, now_s=time.time()) is not None
 
 
 def _incident(service: Service, entry_id: str) -> Entry:

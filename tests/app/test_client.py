@@ -161,6 +161,8 @@ def test_writing_adds_resolves_deletes_and_keeps_feedback(api: Client, tmp_path:
     with pytest.raises(NotFoundError):
         api.delete_feedback(stored.id)
     api.delete(identifier)
+    assert api.restore(identifier) == resolved
+    api.delete(identifier)
     with pytest.raises(NotFoundError):
         api.entry(identifier)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.api.auth import admin_access, key_name, read_access, write_access
 from app.api.context import ApiContext, Lang, context_of, known_parameters
@@ -52,6 +53,7 @@ from app.inputs.contributions import (
     merge,
     read_feedback,
     resolve,
+    restore,
 )
 from app.inputs.uploads import upload_folder
 from app.render.errors import why_refused
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from ingest.types import ImportReport
 
 router = APIRouter(tags=["writing"])
+
+ForGood = Annotated[bool, Query(description="Whether it cannot be restored.")]
 
 _FORM = {
     "type": "object",
@@ -206,11 +210,31 @@ async def export_entry(request: Request, identifier: str, lang: Lang = None) -> 
     response_class=Response,
     dependencies=[admin_access, known_parameters],
 )
-async def delete_entry(request: Request, identifier: str) -> Response:
-    """Delete an imported entry; reviewed cases cannot be deleted here."""
+async def delete_entry(request: Request, identifier: str, for_good: ForGood = False) -> Response:
+    """Delete an imported entry; reviewed cases cannot be deleted here.
+
+    For 30 days ``POST /v1/entries/{identifier}/restore`` brings it back, unless it is deleted with
+    `for_good=true`, at once or later.
+    """
     context = context_of(request)
-    await context.run(lambda: delete(context.service, identifier), long=True)
-    return Response(status_code=204)
+    await context.run(lambda: delete(context.service, identifier, for_good=for_good), long=True)
+    if for_good:
+        return Response(status_code=204)
+    path = f"/v1/entries/{quote(identifier, safe='')}/restore"
+    return Response(status_code=204, headers={"Link": f'<{path}>; rel="restore"'})
+
+
+@router.post(
+    "/v1/entries/{identifier}/restore",
+    summary="Restore a deleted entry",
+    response_model=EntryDetail,
+    dependencies=[admin_access, known_parameters],
+)
+async def restore_entry(request: Request, identifier: str) -> Response:
+    """Bring an entry back as it was before it was deleted, in the last 30 days."""
+    context = context_of(request)
+    entry = await context.run(lambda: restore(context.service, identifier), long=True)
+    return json_response(entry_detail(entry))
 
 
 @router.post(

@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 from markupsafe import Markup
 
+from app.inputs.contributions import RESTORABLE_DAYS, is_restorable, restore
 from app.render.escape import plain
 from app.render.listing import entry_rows, shown_sections, source_links
 from app.web.components import actions, cards, filters, markup, outcome_form
@@ -23,6 +24,8 @@ NAME = "cases"
 ENTRIES = 25  # a page
 DELETE = "delete_entry"  # the buttons on the page of an entry
 RESOLVE = "resolve_entry"
+RESTORE = "restore_entry"
+DELETED = "deleted_entry"  # in the session: the id of the entry deleted last
 
 
 def page() -> None:
@@ -34,7 +37,7 @@ def page() -> None:
     try:
         entry = service().entry(identifier)
     except NotFoundError:
-        cards.show_missing(words("page.no_entry", id=plain(identifier)), _back(words))
+        _show_missing(identifier, words)
         return
     show_entry(entry, words)
 
@@ -45,6 +48,8 @@ def page() -> None:
 def _list(words: Words) -> None:
     markup.show(markup.heading(words("page.cases"), level=1))
     actions.show_notice(DELETE, words)
+    if identifier := str(st.session_state.get(DELETED) or ""):
+        _offer_restoring(identifier, words)
     query = filters.current_query(NAME)
     st.session_state[filters.key(NAME, "q")] = ""
     filters.show_unknown(NAME, words)
@@ -94,6 +99,8 @@ def _back(words: Words) -> Markup:
 
 def show_entry(entry: Entry, words: Words) -> None:
     """Everything a reader may want of an entry, in the language of the page where it has it."""
+    st.session_state.pop(DELETED, None)
+    actions.show_notice(RESTORE, words)
     markup.show(markup.paragraph(_back(words)))
     markup.show(
         html(
@@ -141,7 +148,7 @@ def _offer_outcome(entry: Entry, words: Words) -> None:
 
 def _offer_deletion(identifier: str, words: Words) -> None:
     with st.popover(words("page.delete")):
-        markup.show(markup.paragraph(words("page.delete_help")))
+        markup.show(markup.paragraph(words("page.delete_help", days=RESTORABLE_DAYS)))
         act = partial(_delete, identifier)
         actions.button(words("page.delete_now"), act, key=DELETE, words=words)
 
@@ -151,8 +158,30 @@ def _delete(identifier: str) -> Notice:
     from app.inputs.contributions import delete
 
     delete(service(), identifier)
+    st.session_state[DELETED] = identifier
     st.query_params.pop("id", None)
     return Notice(tone="good", label="page.deleted")
+
+
+def _show_missing(identifier: str, words: Words) -> None:
+    """Say that there is no such entry; one that was deleted may be restored."""
+    if not is_restorable(service(), identifier):
+        cards.show_missing(words("page.no_entry", id=plain(identifier)), _back(words))
+        return
+    cards.show_missing(words("page.was_deleted", id=plain(identifier)), _back(words))
+    _offer_restoring(identifier, words)
+
+
+def _offer_restoring(identifier: str, words: Words) -> None:
+    act = partial(_restore, identifier)
+    label = words("page.undo_delete", id=plain(identifier))
+    actions.button(label, act, key=RESTORE, words=words)
+
+
+def _restore(identifier: str) -> Notice:
+    """Bring the entry back and go to its page."""
+    st.query_params["id"] = restore(service(), identifier).id
+    return Notice(tone="good", label="page.restored")
 
 
 def _badges(entry: Entry, words: Words) -> Markup:

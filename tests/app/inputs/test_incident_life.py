@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,6 +26,7 @@ from app.inputs.contributions import (
     edit,
     merge,
     resolve,
+    restore,
 )
 from app.render.incident_markdown import render_incidents
 from kb.bootstrap import open_service
@@ -35,8 +37,10 @@ from kb.knowledge.labels import Words
 from kb.saved import load_diagnosis, save_diagnosis
 from kb.service import LANGUAGES
 from kb.settings import Settings
+from kb.store import Store
 from kb.types.entries import CauseClaim, Entry, Hit, RankPlace
 from kb.types.knowledge import Bilingual
+from tests.stored import stored_rows
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -190,6 +194,44 @@ def test_a_stored_incident_is_diagnosed_as_the_log_was(service: Service, way: st
     ]
     assert {w.setting for w in once.warnings} == {w.setting for w in again.warnings} != set()
     assert not [chunk for chunk in entry.chunks if "torchrun" in chunk.text]
+
+
+def test_a_deleted_incident_comes_back_whole(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With outcome, tags and the ids merged into it, for thirty days and no second longer."""
+    one, two = add(service, log(812)), add(service, log(813))
+    resolve(service, one, DISK_FULL, by="ada")
+    merge(service, one, [two])
+    stored = service.entry(one)
+    now = time.time()
+    delete(service, one)
+    assert not names(service, log(900), one)
+    monkeypatch.setattr("app.inputs.contributions.time.time", lambda: now + 30 * 86_400 + 5)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    monkeypatch.setattr("app.inputs.contributions.time.time", lambda: now + 30 * 86_400 - 5)
+    assert restore(service, one) == stored
+    assert service.entry(two) == service.entry(one) == stored
+    assert names(service, log(900), one)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    delete(service, one, for_good=True)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    assert stored_rows(service.store.path, "SELECT id FROM deleted_entries") == []
+
+
+def test_what_was_deleted_long_ago_is_gone_for_good(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening the store deletes it, also where nobody deletes anything else."""
+    identifier = add(service, log(812))
+    delete(service, identifier)
+    later = time.time() + 31 * 86_400
+    monkeypatch.setattr("kb.store.store.time.time", lambda: later)
+    Store.open(service.store.path).close()
+    assert stored_rows(service.store.path, "SELECT id FROM deleted_entries") == []
 
 
 def test_confirmed_threads_vote_and_guesses_do_not(service: Service) -> None:

@@ -256,6 +256,28 @@ def test_an_imported_entry_can_be_deleted(real: Service, open_page: OpenPage) ->
         real.entry(entry.id)
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_deleted_entry_is_brought_back(real: Service, open_page: OpenPage, lang: str) -> None:
+    """Right after it was deleted, or from its old address; once it is back nothing offers it."""
+    entry = make_entry("incident-fedcba9876543210", "rank-crash", kind="incident")
+    real.apply([entry])
+    page = open_page("cases", id=entry.id, lang=lang)
+    page.button(key="delete_entry").click().run()
+    page.button(key="restore_entry").click().run()
+    assert address_of(page) == {"id": entry.id}
+    assert {"zh": "已恢复。", "en": "It is back."}[lang] in html_of(page)
+    assert real.entry(entry.id).title == entry.title
+    page.button(key="delete_entry").click().run()
+    late = open_page("cases", id=entry.id, lang=lang)
+    assert {"zh": "还可以恢复", "en": "can still be restored"}[lang] in html_of(late)
+    late.button(key="restore_entry").click().run()
+    assert real.entry(entry.id).title == entry.title
+    assert "restore_entry" not in [button.key for button in late.button]
+    delete(real, entry.id, for_good=True)
+    gone = open_page("cases", id=entry.id, lang=lang)
+    assert "restore_entry" not in [button.key for button in gone.button]
+
+
 def test_a_reviewed_case_offers_no_deletion(real: Service, open_page: OpenPage) -> None:
     """Reviewed cases change in their files, so their page has no such button."""
     page = open_page("cases", id=CASE)
