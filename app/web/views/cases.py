@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 from markupsafe import Markup
 
-from app.inputs.contributions import RESTORABLE_DAYS, is_restorable, restore
+from app.inputs.contributions import RESTORABLE_DAYS, is_restorable, merge, restore
 from app.render.escape import plain
 from app.render.listing import entry_rows, shown_sections, source_links
 from app.web.components import actions, cards, filters, markup, outcome_form
@@ -24,6 +24,7 @@ NAME = "cases"
 ENTRIES = 25  # a page
 DELETE = "delete_entry"  # the buttons on the page of an entry
 RESOLVE = "resolve_entry"
+MERGE, MERGED = "merge_entry", "merge"  # the button, and the field of those to be merged
 RESTORE = "restore_entry"
 DELETED = "deleted_entry"  # in the session: the id of the entry deleted last
 
@@ -112,6 +113,7 @@ def show_entry(entry: Entry, words: Words) -> None:
     markup.show(markup.pairs(rows(entry, words)))
     if entry.kind == "incident":
         _offer_outcome(entry, words)
+        _offer_merging(entry, words)
     sections = shown_sections(entry, words.language)
     if sections and all(section.language != words.language for section in sections):
         note = words("page.other_language", language=words(LANGUAGES[sections[0].language]))
@@ -144,6 +146,41 @@ def _offer_outcome(entry: Entry, words: Words) -> None:
         save = partial(outcome_form.save, entry.id, entry.id)
         submit = st.form_submit_button
         actions.button(words("page.resolve"), save, key=RESOLVE, words=words, make=submit)
+
+
+def _offer_merging(entry: Entry, words: Words) -> None:
+    """The form that merges others into this incident, those of the same failure first."""
+    records = {record.id: record for record in service().incidents()}
+    own = records.pop(entry.id, None)
+    if own is None or not records:
+        return
+    alike = sorted(records.values(), key=lambda each: each.signature != own.signature)
+    key = f"{MERGED}_{entry.id}"
+    with (
+        st.expander(words("page.merge"), expanded=actions.has_notice(MERGE)),
+        st.form(MERGE + "_form", border=False),
+    ):
+        markup.show(markup.paragraph(words("page.merge_help")))
+        st.multiselect(
+            words("page.merge_which"),
+            [record.id for record in alike],
+            format_func=lambda i: plain(
+                f"{records[i].date} · {records[i].title.get(words.language)} · {i}"
+            ),
+            placeholder=words("page.merge_choose"),
+            key=key,
+        )
+        act, submit = partial(_merge, entry.id, key), st.form_submit_button
+        actions.button(words("page.merge_now"), act, key=MERGE, words=words, make=submit)
+
+
+def _merge(identifier: str, key: str) -> Notice:
+    others: list[str] = st.session_state.get(key) or []
+    if not others:
+        return Notice(tone="possible", label="page.say_merged")
+    merge(service(), identifier, others)
+    st.session_state[key] = []
+    return Notice(tone="good", label="page.merged")
 
 
 def _offer_deletion(identifier: str, words: Words) -> None:

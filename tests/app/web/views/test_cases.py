@@ -13,6 +13,7 @@ from markupsafe import escape
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Expander
 
+from app.inputs.contributions import delete
 from app.render.escape import plain
 from app.render.listing import render_entry
 from app.web.views import cases as browse
@@ -239,6 +240,36 @@ def test_only_incidents_have_an_outcome(
     page = open_page("cases", id=CASE if kind == "case" else entry.id)
     assert [button.key for button in page.button] == ["delete_entry"] * (kind == "writeup")
     real.store.delete([entry.id])
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_incidents_that_are_one_are_merged_on_the_page(
+    real: Service, open_page: OpenPage, lang: Language
+) -> None:
+    """Those of the same failure stand first; without a choice nothing happens."""
+    words = Words(real.knowledge.labels, lang)
+    ids = [f"incident-{digit * 16}" for digit in "abc"]
+    causes = ("rank-crash", "gpu-hardware", "rank-crash")
+    entries = [make_entry(i, cause, kind="incident") for i, cause in zip(ids, causes, strict=True)]
+    real.apply(entries)
+    page = open_page("cases", id=ids[0], lang=lang)
+    page.button(key="merge_entry").click().run()
+    assert words("page.say_merged") in html_of(page)
+    choice = page.multiselect(key=f"merge_{ids[0]}")
+    offered = [next(i for i in ids if i in option) for option in choice.options]
+    assert offered == [ids[2], ids[1]]
+    choice.set_value([ids[2]])
+    page.button(key="merge_entry").click().run()
+    assert words("page.merged") in html_of(page)
+    assert real.entry(ids[2]).id == ids[0]
+    assert real.entry(ids[0]).merged == (ids[2],)
+    assert page.multiselect(key=f"merge_{ids[0]}").value == []
+    real.delete(ids)
+    alone = make_entry(ids[0], "rank-crash", kind="incident")
+    real.apply([alone])
+    page = open_page("cases", id=ids[0], lang=lang)
+    assert "merge_entry" not in [button.key for button in page.button]
+    real.delete(ids)
 
 
 # --- deleting -----------------------------------------------------------------------------------
