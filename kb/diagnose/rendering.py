@@ -23,7 +23,7 @@ from kb.diagnose.headline import headline
 from kb.diagnose.launchers import JobCommands, job_commands
 from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
-from kb.diagnose.met_before import met_before
+from kb.diagnose.met_before import met_before, what_helped
 from kb.diagnose.notices import notices_of
 from kb.diagnose.same_project import SAME_PROJECT
 from kb.diagnose.signals import Signal
@@ -44,6 +44,7 @@ from kb.types.answer import (
     Diagnosis,
     Evidence,
     LikelyCause,
+    MetBefore,
     NextStep,
     RankedCause,
     ReaderOpinion,
@@ -74,7 +75,7 @@ class _Rendering:
 
     `provided` are the ids of data/input_evidence.yaml for the evidence the input holds, `commands`
     how it is got, and how checks are done, with what started the job, `probabilities` those of all
-    causes, `job` what fixes are held against.
+    causes, `job` what fixes are held against, `met` the same incident met before.
     """
 
     verdict: Verdict
@@ -84,6 +85,7 @@ class _Rendering:
     commands: JobCommands
     probabilities: Mapping[str, float]
     job: Job
+    met: MetBefore | None = None
 
     @property
     def incident(self) -> Incident:
@@ -123,6 +125,7 @@ def render(
         commands=job_commands(knowledge.launchers, reading, verdict.seen),
         probabilities={scored.cause: scored.probability for scored in verdict.ranking.causes},
         job=_job(verdict, knowledge, verdict.seen),
+        met=met_before(verdict, knowledge.event_by_id, words),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -153,7 +156,7 @@ def render(
         readers=_readers(made) if says else (),
         headline=headline(verdict, knowledge, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
-        met_before=met_before(verdict, knowledge.event_by_id, words),
+        met_before=made.met,
         notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
     )
 
@@ -370,7 +373,34 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
     job = replace(job, proven=frozenset(fix.id for fix in own))
     ordered = order_fixes([*own, *cause.fixes], job)
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
+    if helped := _helped_team(cause, made):
+        ordered = [helped, *(fix for fix in ordered if fix.id != helped.id)]
     return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
+
+
+def _helped_team(cause: Cause, made: _Rendering) -> Fix | None:
+    """What ended the team's own same incident, unless it names another framework than the job's."""
+    met, job = made.met, made.job
+    if met is None or met.kind != "incident" or met.cause != cause.id:
+        return None
+    entry = made.verdict.entries[met.entry]
+    fix = what_helped(entry, made.incident)
+    if fix is None or not order_fixes([fix], job):
+        return None
+    own_framework = {*entry.tags.frameworks} & job.uses - {*COMMON}
+    return fix if own_framework or not _names_another_framework(fix, job) else None
+
+
+def _names_another_framework(fix: Fix, job: Job) -> bool:
+    """Whether the words or commands of a fix name frameworks, and none that the job names."""
+    if job.names is None:
+        return False
+    named = job.names.named("\n".join((fix.title.zh, fix.title.en, *fix.commands)))
+    there, here = (
+        job.names.of_group(names - {*COMMON}, "engine") | job.names.of_group(names, None)
+        for names in (named, job.uses)
+    )
+    return bool(there and here and not there & here)
 
 
 def _same_kind(case: Entry, job: Job) -> bool:

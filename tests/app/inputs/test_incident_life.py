@@ -130,6 +130,48 @@ def test_a_resolved_incident_is_met_again(service: Service) -> None:
     assert not names(service, log(900), identifier)
 
 
+@pytest.mark.parametrize(
+    ("now", "fix", "commands", "is_first"),
+    [
+        pytest.param("", FIX, (), True, id="no framework named"),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            FIX,
+            (),
+            True,
+            id="another framework's log",
+        ),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            "moved the checkpoints of DeepSpeed to node7",
+            (),
+            False,
+            id="a fix for another framework",
+        ),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            FIX,
+            ("deepspeed --num_gpus 8 train.py",),
+            False,
+            id="a command for another framework",
+        ),
+    ],
+)
+def test_what_helped_the_team_is_first_whatever_framework_is_named(
+    service: Service, now: str, fix: str, commands: tuple[str, ...], is_first: bool
+) -> None:
+    """The same incident is the same whatever its log calls the framework; fixes name their own."""
+    identifier = add(service, f"deepspeed.initialize: DeepSpeedEngine, zero stage 3\n{log(812)}")
+    resolve(service, identifier, Resolution(cause="checkpoint-io", fix=fix, commands=commands))
+    answer = service.diagnose_text(f"{now}{log(900)}", language="en")
+    assert answer.met_before is not None
+    assert answer.met_before.entry == identifier
+    assert answer.causes[0].id == "checkpoint-io"
+    assert answer.first_fix is not None
+    assert (answer.first_fix.title == fix) is is_first
+    assert [item.title for item in answer.causes[0].fixes].count(fix) <= 1
+
+
 def test_an_incident_of_another_error_is_not_met(service: Service) -> None:
     """The same cause and words are not enough where the log shows another failure."""
     identifier = add(service, log(812))
