@@ -66,6 +66,11 @@ READER_CAUSES = 3  # of what each reader alone would say
 CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
+_OUTCOME_LABELS = {  # by whether it supports causes, and whether it speaks against some
+    (True, False): "outcome.supports",
+    (False, True): "outcome.refutes",
+    (True, True): "outcome.both",
+}
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
@@ -426,18 +431,24 @@ def answer_fix(fix: Fix, words: Words) -> AnswerFix:
 
 def answer_check(check: Check, knowledge: Knowledge, words: Words) -> AnswerCheck:
     """A check with what each outcome means, in one language."""
-    outcomes: list[str] = []
-    for outcome in check.outcomes:
-        for label, ids in (
-            ("outcome.supports", outcome.supports),
-            ("outcome.refutes", outcome.refutes),
-        ):
-            titles = [knowledge.cause_by_id[cause].title.get(words.language) for cause in ids]
-            if titles:
-                observation = outcome.observation.get(words.language)
-                outcomes.append(words(label, observation=observation, causes=words.listing(titles)))
+
+    def titles(ids: Sequence[str]) -> str:
+        return words.listing(
+            knowledge.cause_by_id[cause].title.get(words.language) for cause in ids
+        )
+
+    outcomes = tuple(
+        words(
+            _OUTCOME_LABELS[bool(outcome.supports), bool(outcome.refutes)],
+            observation=outcome.observation.get(words.language),
+            causes=titles(outcome.supports or outcome.refutes),
+            others=titles(outcome.refutes),
+        )
+        for outcome in check.outcomes
+        if outcome.supports or outcome.refutes
+    )
     return AnswerCheck(
-        command=check.command, tells=check.tells.get(words.language), outcomes=tuple(outcomes)
+        command=check.command, tells=check.tells.get(words.language), outcomes=outcomes
     )
 
 
