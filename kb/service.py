@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.headline import headline
 from kb.diagnose.learned import LearnedWeights
+from kb.diagnose.notices import notices_about
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
@@ -35,7 +36,7 @@ from kb.second_reader.limits import Usage
 from kb.settings import Settings
 from kb.store import Store
 from kb.text.language import answer_language
-from kb.types.answer import Diagnosis, LogSummary, SettingWarning
+from kb.types.answer import AnswerNotice, Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, SearchResult
 from kb.types.incident import Incident, LogReading
 from kb.types.knowledge import Bilingual
@@ -221,7 +222,7 @@ class Service:
             self.knowledge,
             language=language,
             top=top or self.settings.top,
-            today=dt.date.today(),  # noqa: DTZ011 - the days of notices are those of this place
+            today=_today(),
         )
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
@@ -287,6 +288,11 @@ class Service:
         words = Words(self.knowledge.labels, language)
         conflicts = self.engine.contradictions.of_text(text)
         return lint(text, self.knowledge.advice, torch=torch, words=words, conflicts=conflicts)
+
+    def notices_about(self, cause: str, language: Language) -> tuple[AnswerNotice, ...]:
+        """The team's notices about a cause that are due today."""
+        words = Words(self.knowledge.labels, language)
+        return notices_about(cause, self.knowledge.notices, words, _today())
 
     # --- the knowledge base ----------------------------------------------------------------
 
@@ -366,7 +372,7 @@ class Service:
 
     def version(self) -> str:
         """Changes whenever an answer may: with the knowledge, the entries, the index, the day."""
-        day = dt.date.today() if self.knowledge.notices else ""  # noqa: DTZ011 - as in `render`
+        day = _today() if self.knowledge.notices else ""
         learned = self.learned.checksum if self.learned else ""
         return " ".join(
             filter(None, [self.knowledge.digest, self.searcher.version(), learned, str(day)])
@@ -406,6 +412,10 @@ def _timed(read: Callable[[], LogReading]) -> LogReading:
     started = time.perf_counter()
     reading = read()
     return replace(reading, took_ms=_since_ms(started))
+
+
+def _today() -> dt.date:
+    return dt.date.today()  # noqa: DTZ011 - the days of notices are those of this place
 
 
 def _since_ms(started: float) -> float:

@@ -100,7 +100,15 @@ def show_command(
         chosen = answer_language(language, state.settings.lang)
         words = Words(service.knowledge.labels, chosen)
         if isinstance(item, Cause):
-            write(state, render_cause(item, words, width=text_width()))
+            write(
+                state,
+                render_cause(
+                    item,
+                    words,
+                    width=text_width(),
+                    notices=service.notices_about(item.id, chosen),
+                ),
+            )
         elif isinstance(item, Advice):
             write(state, paragraphs([render_setting(item, words, width=text_width())]))
         else:

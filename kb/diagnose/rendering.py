@@ -266,10 +266,14 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         restart=cause.restart if is_likely else "unknown",
         restart_reason=cause.restart_reason.get(words.language) if is_likely else "",
         cases=tuple(hit.entry_id for hit in cases[:CASES_A_CAUSE]),
-        runbooks=tuple(
-            AnswerRunbook(title=page.title.get(words.language), url=page.url)
-            for page in cause.runbooks
-        ),
+        runbooks=answer_runbooks(cause, words),
+    )
+
+
+def answer_runbooks(cause: Cause, words: Words) -> tuple[AnswerRunbook, ...]:
+    """The team's pages about a cause, in one language."""
+    return tuple(
+        AnswerRunbook(title=page.title.get(words.language), url=page.url) for page in cause.runbooks
     )
 
 
