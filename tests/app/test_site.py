@@ -79,6 +79,23 @@ def test_a_cause_is_shown_with_what_the_team_adds(real: Service, lang: Language)
         assert {"zh": "正在维护", "en": "under maintenance"}[lang] not in text
 
 
+def test_a_changed_site_folder_waits_for_a_restart(
+    built_home: Callable[[], Path], tmp_path: Path
+) -> None:
+    """`/readyz` says so from the change on, and no more once the folder was read anew."""
+    folder = write_site(tmp_path / "site")
+    settings = Settings(home=built_home(), site=folder)
+    for waits, change in ((False, True), (False, False)):
+        service = open_service(settings)
+        with TestClient(create_app(service, settings)) as client:
+            assert client.get("/readyz").json()["site_waits"] is waits
+            if change:
+                (folder / "hosts.yaml").unlink()
+                assert client.get("/readyz").json()["site_waits"]
+                assert client.get("/readyz").status_code == 200
+        service.close()
+
+
 def test_the_values_say_whose_they_are(real: Service) -> None:
     """`origin` is site for what the team adds and empty for what is shipped, over the API too."""
     with TestClient(create_app(real, real.settings)) as client:

@@ -620,6 +620,17 @@ def test_feedback_fills_the_incident(
     service.delete([entry.id])
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_changed_site_folder_is_told(
+    service: Service, monkeypatch: pytest.MonkeyPatch, lang: Language
+) -> None:
+    """The page says that a restart is due, and nothing where none is."""
+    text = Words(service.knowledge.labels, lang)("page.site_waits")
+    assert text not in text_of(visit(lang=lang))
+    monkeypatch.setattr(service, "site_waits", lambda: True)
+    assert text in text_of(visit(lang=lang))
+
+
 def test_the_next_log_begins_with_empty_forms() -> None:
     """What was said of one incident is not carried to another."""
     page = diagnose(LOG)
