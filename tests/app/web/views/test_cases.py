@@ -295,7 +295,7 @@ def test_a_deleted_entry_is_brought_back(real: Service, open_page: OpenPage, lan
     page = open_page("cases", id=entry.id, lang=lang)
     page.button(key="delete_entry").click().run()
     page.button(key="restore_entry").click().run()
-    assert address_of(page) == {"id": entry.id}
+    assert address_of(page) == {"id": [entry.id]}
     assert {"zh": "已恢复。", "en": "It is back."}[lang] in html_of(page)
     assert real.entry(entry.id).title == entry.title
     page.button(key="delete_entry").click().run()
