@@ -466,8 +466,8 @@ def restore(service: Service, entry_id: str) -> Entry:
                 reason="not_deleted",
                 values={"id": entry_id, "days": str(RESTORABLE_DAYS)},
             )
-        # what came from its file since then stays
-        entry = replace(entry, source_key=f"{EDITED}{entry.id}")
+        if entry.source_key in service.store.digests():  # its file was imported again since
+            entry = replace(entry, source_key=f"{EDITED}{entry.id}")
         service.apply([entry])
         service.store.deleted.forget(entry_id, now_s=time.time())
     return entry

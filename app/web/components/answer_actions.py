@@ -148,7 +148,8 @@ def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -
     if not diagnosis.causes:
         return
     stored = _stored_feedback(state)
-    with st.expander(words("page.feedback"), expanded=stored is not None):
+    unfolded = stored is not None or actions.has_notice(TAKE_BACK)
+    with st.expander(words("page.feedback"), expanded=unfolded):
         if stored is not None:
             verdict = words(VERDICTS[stored.feedback.verdict])
             show(markup.paragraph(words("page.you_said", verdict=verdict, time=stored.at[:10])))

@@ -153,6 +153,7 @@ def _offer_merging(entry: Entry, words: Words) -> None:
     records = {record.id: record for record in service().incidents()}
     own = records.pop(entry.id, None)
     if own is None or not records:
+        actions.show_notice(MERGE, words)  # the last of the others was merged
         return
     alike = sorted(records.values(), key=lambda each: each.signature != own.signature)
     key = f"{MERGED}_{entry.id}"

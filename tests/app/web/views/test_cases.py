@@ -264,6 +264,9 @@ def test_incidents_that_are_one_are_merged_on_the_page(
     assert real.entry(ids[2]).id == ids[0]
     assert real.entry(ids[0]).merged == (ids[2],)
     assert page.multiselect(key=f"merge_{ids[0]}").value == []
+    page.multiselect(key=f"merge_{ids[0]}").set_value([ids[1]])
+    page.button(key="merge_entry").click().run()
+    assert words("page.merged") in html_of(page)  # also where no other is left to merge
     real.delete(ids)
     alone = make_entry(ids[0], "rank-crash", kind="incident")
     real.apply([alone])
