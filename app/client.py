@@ -287,9 +287,24 @@ class Client:
         """Delete an imported entry."""
         self._exchange.request("DELETE", f"/v1/entries/{quote(identifier, safe='')}")
 
+    def restore(self, identifier: str) -> EntryDetail:
+        """Bring a deleted entry back."""
+        return self._post(f"/v1/entries/{quote(identifier, safe='')}/restore", EntryDetail)
+
     def feedback(self, feedback: Feedback) -> StoredFeedback:
         """Say whether an answer was right."""
         return self._post("/v1/feedback", StoredFeedback, **asdict(feedback))
+
+    def change_feedback(self, identifier: str, feedback: Feedback) -> StoredFeedback:
+        """Say something else in place of feedback; `identifier` is its id."""
+        path = f"/v1/feedback/{quote(identifier, safe='')}"
+        content = msgspec.json.encode(asdict(feedback))
+        response = self._exchange.request("PUT", path, content=content, headers=JSON_BODY)
+        return _decode(response, StoredFeedback)
+
+    def delete_feedback(self, identifier: str) -> None:
+        """Take feedback back."""
+        self._exchange.request("DELETE", f"/v1/feedback/{quote(identifier, safe='')}")
 
     # --- chat ----------------------------------------------------------------------------------
 

@@ -84,6 +84,7 @@ class ImportPhrases:
     incident_timeout: Bilingual
     incident_error: Bilingual
     log: Bilingual
+    input: Bilingual
     comment: Bilingual
 
 

@@ -128,9 +128,10 @@ def document_entry(
 
 
 def with_chunks(entry: Entry) -> Entry:
-    """`entry` with the chunks of its sections."""
+    """`entry` with the chunks of its sections; what was handed in is searched by its excerpt."""
     title = entry.title.zh if entry.language == "zh" else entry.title.en
-    return replace(entry, chunks=chunks_of(entry.id, title, entry.sections))
+    sections = [section for section in entry.sections if section.role != "input"]
+    return replace(entry, chunks=chunks_of(entry.id, title, sections))
 
 
 def read_output(text: str, reader: OutputReader) -> LogReading | None:

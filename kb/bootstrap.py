@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kb.diagnose.evidence_model import WEIGHTS, load_weights
+from kb.diagnose.evidence_model import WEIGHTS, Weights, load_weights
 from kb.diagnose.fix_likeness import FixLikeness
-from kb.diagnose.learned import LearnedWeights, TermReader, load_learned
+from kb.diagnose.learned import LearnedWeights, TermReader, learned_stamp, load_learned
 from kb.diagnose.reader import FOLDER as READER
 from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
@@ -27,6 +27,7 @@ from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.facets import FACETS
 from kb.knowledge.load import Knowledge, load_knowledge
+from kb.knowledge.site import site_stamp
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
 from kb.logs.scan.scanner import wrong_patterns
@@ -78,12 +79,13 @@ def open_service(
     """
     say = notify or _silent
     _make_home(settings.home)
+    site = site_stamp(settings.site)  # before it is read: what changes meanwhile is seen later
     knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
     for error in wrong_expressions(knowledge):
         raise error
     store = Store.open(settings.home / "kb.sqlite3")
     try:
-        return _assemble(settings, knowledge, store, say, rebuild=rebuild)
+        return _assemble(settings, knowledge, store, say, site=site, rebuild=rebuild)
     except BaseException:
         store.close()
         raise
@@ -101,11 +103,18 @@ def wrong_expressions(knowledge: Knowledge) -> Iterator[DataError]:
 
 
 def _assemble(
-    settings: Settings, knowledge: Knowledge, store: Store, say: Notify, *, rebuild: bool
+    settings: Settings,
+    knowledge: Knowledge,
+    store: Store,
+    say: Notify,
+    *,
+    site: tuple[tuple[str, int, int], ...],
+    rebuild: bool,
 ) -> Service:
     sync_cases(knowledge, store, say)
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
+    stamp = learned_stamp(settings.home)
     learned = _learned_weights(settings, say)
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     salient_terms = SalientTerms(settings.data / "lexicon")
@@ -120,6 +129,9 @@ def _assemble(
             catch_up=index.catch_up,
             engine=_open_engine(settings, knowledge, tokenizer, learned),
             learned=learned,
+            learn_again=partial(_learn_again, settings, knowledge, tokenizer),
+            learned_stamp=stamp,
+            site_stamp=site,
             make_reader=partial(
                 LogReader,
                 EventVocabulary.of(knowledge),
@@ -164,6 +176,31 @@ def _learned_weights(settings: Settings, say: Notify) -> LearnedWeights | None:
         return None
 
 
+def _learn_again(
+    settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer, engine: Engine
+) -> tuple[LearnedWeights | None, Engine]:
+    """The learned weights in use now, and the engine with them."""
+    import structlog
+
+    log = structlog.get_logger()
+    learned = _learned_weights(settings, log.warning)
+    log.info("learned weights read", outcomes=learned.outcomes if learned else 0)
+    return learned, engine.with_learned(*_with_learned(settings, knowledge, tokenizer, learned))
+
+
+def _with_learned(
+    settings: Settings,
+    knowledge: Knowledge,
+    tokenizer: Tokenizer,
+    learned: LearnedWeights | None,
+) -> tuple[Weights, TermReader | None]:
+    weights = load_weights(settings.data / WEIGHTS)
+    if learned is None:
+        return weights, None
+    terms = TermReader(learned.terms, tokenizer, knowledge.labels)
+    return learned.added_to(weights), terms
+
+
 def _open_engine(
     settings: Settings,
     knowledge: Knowledge,
@@ -173,13 +210,13 @@ def _open_engine(
     model = load_model(settings.data / READER)
     embedder = embedded_model(settings.data)
     fixes = [fix for cause in knowledge.causes for fix in cause.fixes]
-    weights = load_weights(settings.data / WEIGHTS)
+    weights, terms = _with_learned(settings, knowledge, tokenizer, learned)
     return Engine(
         knowledge,
-        learned.added_to(weights) if learned else weights,
+        weights,
         Reader(model, embedder, tokenizer),
         FixLikeness(fixes, embedder, tokenizer),
-        TermReader(learned.terms, tokenizer, knowledge.labels) if learned else None,
+        terms,
     )
 
 

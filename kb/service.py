@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.headline import headline
-from kb.diagnose.learned import LearnedWeights
+from kb.diagnose.learned import LearnedWeights, learned_stamp
+from kb.diagnose.notices import notices_about
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
@@ -30,6 +31,7 @@ from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
+from kb.knowledge.site import site_stamp
 from kb.logs.reader import LogReader
 from kb.search.notes import MAX_NOTES, NoteFinder
 from kb.search.searcher import Searcher
@@ -37,7 +39,7 @@ from kb.second_reader.limits import Usage
 from kb.settings import Settings
 from kb.store import Store
 from kb.text.language import answer_language
-from kb.types.answer import Diagnosis, LogSummary, SettingWarning
+from kb.types.answer import AnswerNotice, Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, NoteHit, SearchResult
 from kb.types.incident import Incident, LogReading
 from kb.types.knowledge import Bilingual, Note
@@ -56,6 +58,7 @@ class HealthReport:
     """Whether the service can answer; `problems` say what is wrong and what to do.
 
     `second_reader` is what the language model was asked and what it cost, None where none is set.
+    `site_waits` says that the site folder has changed since it was read, which a restart does.
     """
 
     ready: bool
@@ -63,6 +66,7 @@ class HealthReport:
     entries: int
     cases: int
     second_reader: Usage | None = None
+    site_waits: bool = False
 
 
 class AnswerOptions(TypedDict, total=False):
@@ -95,6 +99,9 @@ class Components:
     make_reader: Callable[[], LogReader]
     close: Callable[[], None]
     learned: LearnedWeights | None = None
+    learn_again: Callable[[Engine], tuple[LearnedWeights | None, Engine]] | None = None
+    learned_stamp: tuple[str, int, int] | None = None
+    site_stamp: tuple[tuple[str, int, int], ...] = ()
     second_reader: SecondReader | None = None
 
 
@@ -112,6 +119,8 @@ class Service:
         self.second_reader = components.second_reader
         self._components = components
         self._local = threading.local()
+        self._learned_stamp = components.learned_stamp
+        self._learning = threading.Lock()
         self._incidents: tuple[int, tuple[IncidentRecord, ...]] | None = None
         self._read_marks = lru_cache(READ_SIGNATURES)(self._marks_of_lines)
 
@@ -203,6 +212,7 @@ class Service:
     ) -> Verdict:
         """What a reading means, in no language yet; `observed` is what a person saw in checks."""
         started = time.perf_counter()
+        self._use_learned()
         similar = self.similar(reading, exclude=exclude)
         verdict = self.engine.judge(
             reading,
@@ -213,6 +223,16 @@ class Service:
             marks_of=lambda entry: self._read_marks(entry.signature),
         )
         return replace(verdict, took_ms=reading.took_ms + _since_ms(started))
+
+    def _use_learned(self) -> None:
+        """Take over what `timeout-kb learn` wrote or took away since it was read."""
+        again, stamp = self._components.learn_again, learned_stamp(self.settings.home)
+        if again is None or stamp == self._learned_stamp:
+            return
+        with self._learning:
+            if stamp != self._learned_stamp:
+                self.learned, self.engine = again(self.engine)
+                self._learned_stamp = stamp
 
     def render(
         self, verdict: Verdict, *, language: Language | None = None, top: int | None = None
@@ -225,7 +245,7 @@ class Service:
             self.knowledge,
             language=language,
             top=top or self.settings.top,
-            today=dt.date.today(),  # noqa: DTZ011 - the days of notices are those of this place
+            today=_today(),
         )
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
@@ -291,6 +311,11 @@ class Service:
         words = Words(self.knowledge.labels, language)
         conflicts = self.engine.contradictions.of_text(text)
         return lint(text, self.knowledge.advice, torch=torch, words=words, conflicts=conflicts)
+
+    def notices_about(self, cause: str, language: Language) -> tuple[AnswerNotice, ...]:
+        """The team's notices about a cause that are due today."""
+        words = Words(self.knowledge.labels, language)
+        return notices_about(cause, self.knowledge.notices, words, _today())
 
     # --- the knowledge base ----------------------------------------------------------------
 
@@ -397,11 +422,17 @@ class Service:
             entries=entries,
             cases=len(self.knowledge.cases),
             second_reader=self.second_reader.usage() if self.second_reader else None,
+            site_waits=self.site_waits(),
         )
+
+    def site_waits(self) -> bool:
+        """Whether the site folder has changed since this process read it: a restart reads it."""
+        return site_stamp(self.settings.site) != self._components.site_stamp
 
     def version(self) -> str:
         """Changes whenever an answer may: with the knowledge, the entries, the index, the day."""
-        day = dt.date.today() if self.knowledge.notices else ""  # noqa: DTZ011 - as in `render`
+        day = _today() if self.knowledge.notices else ""
+        self._use_learned()
         learned = self.learned.checksum if self.learned else ""
         return " ".join(
             filter(None, [self.knowledge.digest, self.searcher.version(), learned, str(day)])
@@ -441,6 +472,10 @@ def _timed(read: Callable[[], LogReading]) -> LogReading:
     started = time.perf_counter()
     reading = read()
     return replace(reading, took_ms=_since_ms(started))
+
+
+def _today() -> dt.date:
+    return dt.date.today()  # noqa: DTZ011 - the days of notices are those of this place
 
 
 def _since_ms(started: float) -> float:

@@ -22,7 +22,7 @@ INCIDENTS = Filters(kinds=("incident",))
 
 @click.group("incident")
 def command() -> None:
-    """Keep the team's incidents: add, list, resolve, edit, merge, export.
+    """Keep the team's incidents: add, list, resolve, edit, merge, export, delete, restore.
 
     A resolved incident is found again by whoever meets the same one.
     """
@@ -142,6 +142,34 @@ def merge_command(context: click.Context, identifier: str, others: tuple[str, ..
         entry = merge(service, identifier, others)
         words = _words(state, service, None)
         note(words("incident.merged", id=entry.id, count=len(entry.merged)))
+
+
+@command.command("delete")
+@click.argument("identifier", metavar="ID")
+@click.option("--for-good", is_flag=True, help="It cannot be restored, not even if deleted before.")
+@click.pass_context
+def delete_command(context: click.Context, identifier: str, for_good: bool) -> None:
+    """Delete the incident ID; for 30 days it can be restored."""
+    from app.inputs.contributions import RESTORABLE_DAYS, delete
+
+    state = _state(context)
+    with state.service() as service:
+        delete(service, identifier, for_good=for_good)
+        label = "incident.deleted_for_good" if for_good else "incident.deleted"
+        note(_words(state, service, None)(label, id=identifier, days=RESTORABLE_DAYS))
+
+
+@command.command("restore")
+@click.argument("identifier", metavar="ID")
+@click.pass_context
+def restore_command(context: click.Context, identifier: str) -> None:
+    """Bring the deleted incident ID back as it was."""
+    from app.inputs.contributions import restore
+
+    state = _state(context)
+    with state.service() as service:
+        entry = restore(service, identifier)
+        note(_words(state, service, None)("incident.restored", id=entry.id))
 
 
 @command.command("export")

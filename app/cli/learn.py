@@ -27,8 +27,8 @@ def command(context: click.Context, dry_run: bool, undo: bool, language: None, f
     """Learn from your team's resolved incidents and from answers judged right or wrong.
 
     New weights are kept only where your own past incidents, held out, are answered better and the
-    shipped golden reports no worse. Exit code 1 where nothing is kept. Servers use new weights
-    after a restart.
+    shipped golden reports no worse. Exit code 1 where nothing is kept. Running servers use new
+    weights from the next diagnosis on.
     """
     state = context.find_object(State) or State()
     if undo:

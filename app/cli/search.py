@@ -110,7 +110,8 @@ def show_command(
         words, width = Words(knowledge.labels, chosen), text_width()
         notes = knowledge.notes_naming(identifier)
         if isinstance(item, Cause):
-            write(state, render_cause(item, words, width=width, notes=notes))
+            notices = service.notices_about(item.id, chosen)
+            write(state, render_cause(item, words, width=width, notes=notes, notices=notices))
         elif isinstance(item, Advice):
             setting = render_setting(item, words, width=width)
             write(state, paragraphs([setting, note_list(notes, words, width)]))

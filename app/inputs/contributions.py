@@ -6,43 +6,62 @@ cause and fix can be changed, and incidents that were the same one can be merged
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.inputs.feedback import Feedback, StoredFeedback, add_feedback, read_feedback
+from app.inputs.feedback import (
+    Feedback,
+    StoredFeedback,
+    add_feedback,
+    change_feedback,
+    delete_feedback,
+    find_feedback,
+    read_feedback,
+)
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
 from kb.logs.incident.hosts import distinct_places
-from kb.store import EDITED
+from kb.logs.transcript import transcript_digest
+from kb.store import EDITED, RESTORABLE_DAYS
 from kb.text.language import detect_language
 from kb.text.redact import redact
-from kb.types.entries import CauseClaim, Entry, Section
+from kb.types.entries import CauseClaim, Entry, Filters, Section
 from kb.types.knowledge import Bilingual, Fix
 
 if TYPE_CHECKING:
     from ingest.pipeline import Ingestor
     from ingest.types import ImportReport
     from kb.service import Service
+    from kb.types.incident import LogReading
 
 __all__ = [
+    "RESTORABLE_DAYS",
     "Changes",
     "Feedback",
     "Resolution",
     "StoredFeedback",
     "add_feedback",
     "add_files",
+    "add_reading",
     "add_text",
+    "change_feedback",
     "delete",
+    "delete_feedback",
     "edit",
+    "find_feedback",
+    "is_restorable",
     "merge",
     "outcome_of",
     "preload",
     "read_feedback",
     "resolve",
+    "restore",
 ]
 
 # In the state folder: an entry is read and written with nobody in between, or an outcome written
@@ -60,13 +79,33 @@ class _UploadSink:
     """Stores uploads under their content: two people's ``job.log`` are two entries."""
 
     service: Service
+    known: dict[str, str] = field(default_factory=dict)  # id of an upload → the stored incident's
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
-        """Store `entries` and make them searchable."""
-        named = [
-            replace(entry, source_key=f"upload:{entry.digest[:KEY_DIGITS]}") for entry in entries
-        ]
-        return self.service.apply(named)
+        """Store `entries` and make them searchable; an incident that is stored stays as it is."""
+        with locked(self.service.settings.home / LOCK):
+            self.known.update(_stored_incidents(self.service, entries))
+            named = [
+                replace(entry, source_key=f"upload:{entry.digest[:KEY_DIGITS]}")
+                for entry in entries
+                if entry.id not in self.known
+            ]
+            counts = Counter(self.service.apply(named) if named else {})
+        counts["unchanged"] += len(entries) - len(named)
+        return counts
+
+
+def _stored_incidents(service: Service, entries: Sequence[Entry]) -> dict[str, str]:
+    """Of `entries` the incidents that are stored under another id, with that id."""
+    ids = {digest: entry.id for entry in entries for digest in entry.reading_digests}
+    if not ids:
+        return {}
+    return {
+        ids[digest]: stored.id
+        for stored in service.store.iter_entries(Filters(kinds=("incident",)))
+        for digest in stored.reading_digests
+        if ids.get(digest, stored.id) != stored.id
+    }
 
 
 def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
@@ -75,7 +114,8 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
     Raises:
         InputError: none of them could be taken; the message has the first reason.
     """
-    report = _ingestor(service).ingest_paths(paths)
+    sink = _UploadSink(service)
+    report = _ingestor(service, sink).ingest_paths(paths)
     if report.refused and not report.entries:
         first = report.refused[0]
         name = Path(first.path).name
@@ -85,14 +125,15 @@ def add_files(service: Service, paths: Sequence[Path]) -> ImportReport:
             reason=first.code,
             values={**first.values, "name": name},
         )
-    return report
+    ids = dict.fromkeys(sink.known.get(entry_id, entry_id) for entry_id in report.entries)
+    return replace(report, entries=tuple(ids))
 
 
-def _ingestor(service: Service) -> Ingestor:
+def _ingestor(service: Service, sink: _UploadSink) -> Ingestor:
     from ingest.pipeline import Ingestor
 
     return Ingestor(
-        _UploadSink(service),
+        sink,
         service.reader,
         data=service.settings.data,
         summarise=service.summarise,
@@ -101,7 +142,41 @@ def _ingestor(service: Service) -> Ingestor:
 
 def preload(service: Service) -> None:
     """Load what the first addition would load: half a second that nobody need wait for then."""
-    _ingestor(service)
+    _ingestor(service, _UploadSink(service))
+
+
+def add_reading(service: Service, reading: LogReading, *, name: str, text: str = "") -> str:
+    """Add the incident that a diagnosis was made of, once; returns its id.
+
+    It is the same incident whether the log, its diagnosis or the link to that is added. `text` is
+    the log where it is at hand.
+
+    Raises:
+        InputError: it tells of no timeout and no error.
+    """
+    from ingest.formats.logs import incident_entry
+    from ingest.wordlists import word_lists
+
+    try:
+        entry = incident_entry(
+            reading,
+            name,
+            word_lists(service.settings.data),
+            digest=transcript_digest(reading),
+            key="",
+            summary=service.summarise(reading),
+            text=text,
+        )
+    except InputError as error:
+        raise InputError(
+            f"{name}: {error.what}",
+            todo=error.todo,
+            reason=error.reason,
+            values={**error.values, "name": name},
+        ) from error
+    sink = _UploadSink(service)
+    sink.apply([entry])
+    return sink.known.get(entry.id, entry.id)
 
 
 def add_text(service: Service, text: str, *, name: str) -> ImportReport:
@@ -241,6 +316,7 @@ def _together(target: Entry, merged: Sequence[Entry]) -> Entry:
             sections=(*own, *more, *outcome),
             labels=tuple(dict.fromkeys(label for entry in every for label in entry.labels)),
             culprits=distinct_places(place for entry in every for place in entry.culprits),
+            reading_digests=tuple(dict.fromkeys(d for e in every for d in e.reading_digests)),
             merged=tuple(
                 dict.fromkeys((*target.merged, *(i for e in merged for i in (e.id, *e.merged))))
             ),
@@ -348,14 +424,20 @@ def _stays(cause: CauseClaim, replaced: Set[str], entry: Entry) -> bool:
     return cause.id not in replaced and not suggested
 
 
-def delete(service: Service, entry_id: str) -> None:
-    """Delete an imported entry.
+def delete(service: Service, entry_id: str, *, for_good: bool = False) -> None:
+    """Delete an imported entry; for `RESTORABLE_DAYS` `restore` brings it back.
+
+    One that is deleted `for_good`, now or after it was deleted, does not come back.
 
     Raises:
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case.
     """
+    deleted = service.store.deleted
     with locked(service.settings.home / LOCK):
+        if for_good and is_restorable(service, entry_id):
+            deleted.forget(entry_id, now_s=time.time())
+            return
         entry = _own_entry(service, entry_id)
         if entry.id != entry_id:  # of one that was merged nothing but its id is left
             raise NotFoundError(
@@ -364,7 +446,36 @@ def delete(service: Service, entry_id: str) -> None:
                 reason="was_merged",
                 values={"id": entry_id, "other": entry.id},
             )
+        if not for_good:
+            deleted.put(entry, now_s=time.time())
         service.delete([entry_id])
+
+
+def restore(service: Service, entry_id: str) -> Entry:
+    """Bring a deleted entry back as it was.
+
+    Raises:
+        NotFoundError: it was not deleted in the last `RESTORABLE_DAYS`.
+    """
+    with locked(service.settings.home / LOCK):
+        entry = service.store.deleted.get(entry_id, now_s=time.time())
+        if entry is None:
+            raise NotFoundError(
+                f"there is no deleted entry {entry_id!r}",
+                todo=f"deleted entries can be restored for {RESTORABLE_DAYS} days",
+                reason="not_deleted",
+                values={"id": entry_id, "days": str(RESTORABLE_DAYS)},
+            )
+        if entry.source_key in service.store.digests():  # its file was imported again since
+            entry = replace(entry, source_key=f"{EDITED}{entry.id}")
+        service.apply([entry])
+        service.store.deleted.forget(entry_id, now_s=time.time())
+    return entry
+
+
+def is_restorable(service: Service, entry_id: str) -> bool:
+    """Whether `restore` would bring an entry of that id back."""
+    return service.store.deleted.get(entry_id, now_s=time.time()) is not None
 
 
 def _incident(service: Service, entry_id: str) -> Entry:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from kb.errors import InputError
+from kb.errors import InputError, NotFoundError
 from kb.text.redact import redact
 from kb.types.vocabulary import UNKNOWN
 
@@ -53,6 +53,55 @@ def add_feedback(
         InputError: a cause is not known.
         StoreError: the store cannot be written.
     """
+    identifier = _identifier(by) if by else secrets.token_hex(ID_BYTES)
+    return _put(service, feedback, identifier=identifier, source=source)
+
+
+def find_feedback(service: Service, by: str) -> StoredFeedback | None:
+    """What `by` said last, as `add_feedback` names who speaks of what; None where nothing."""
+    row = service.store.records.get_feedback(_identifier(by))
+    return _stored(row) if row else None
+
+
+def change_feedback(service: Service, identifier: str, feedback: Feedback) -> StoredFeedback:
+    """Replace the feedback of that id; its face stays, its time is that of the change.
+
+    Raises:
+        InputError: a cause is not known.
+        NotFoundError: there is no such feedback, or it was taken back.
+        StoreError: the store cannot be written.
+    """
+    row = service.store.records.get_feedback(identifier)
+    if row is None:
+        raise _no_feedback(identifier)
+    return _put(service, feedback, identifier=identifier, source=row.source)
+
+
+def delete_feedback(service: Service, identifier: str) -> None:
+    """Take feedback back: it counts nowhere from now on.
+
+    Raises:
+        NotFoundError: there is no such feedback, or it was taken back already.
+        StoreError: the store cannot be written.
+    """
+    if not service.store.records.delete_feedback(identifier):
+        raise _no_feedback(identifier)
+
+
+def _no_feedback(identifier: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no feedback {identifier!r}",
+        todo="check the id, or give the feedback again",
+        reason="no_feedback",
+        values={"id": identifier},
+    )
+
+
+def _identifier(by: str) -> str:
+    return hashlib.sha256(by.encode()).hexdigest()[: 2 * ID_BYTES]
+
+
+def _put(service: Service, feedback: Feedback, *, identifier: str, source: str) -> StoredFeedback:
     known = service.knowledge.cause_by_id
     for name, value in (("cause", feedback.cause), ("actual", feedback.actual)):
         if value and value != UNKNOWN and value not in known:
@@ -67,11 +116,6 @@ def add_feedback(
         comment=redact(feedback.comment)[0],
         entry=redact(feedback.entry)[0],  # callers say what they like for an id
         diagnosis=redact(feedback.diagnosis)[0],
-    )
-    identifier = (
-        hashlib.sha256(by.encode()).hexdigest()[: 2 * ID_BYTES]
-        if by
-        else secrets.token_hex(ID_BYTES)
     )
     row = _row(redacted, identifier=identifier, at_s=time.time(), source=source)
     service.store.records.put_feedback(row)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from app.render import present
 from app.render.columns import hang, paragraphs, wrap
 from app.render.escape import plain, plain_block, printable, safe_url
 from app.render.terminal import (
@@ -17,9 +18,9 @@ from app.render.terminal import (
     led,
     warning_lines,
 )
-from kb.diagnose.rendering import answer_fix
+from kb.diagnose.rendering import answer_fix, answer_runbooks
 from kb.knowledge.labels import Words
-from kb.types.answer import AnswerCheck, SettingWarning
+from kb.types.answer import AnswerCheck, AnswerNotice, SettingWarning
 from kb.types.entries import Entry, Hit, NoteHit, RankPlace, SearchResult, Section
 from kb.types.knowledge import Advice, Bilingual, Cause, Fix, Note
 from kb.types.vocabulary import Language
@@ -207,10 +208,11 @@ def note_list(notes: Sequence[Note], words: Words, width: int) -> list[str]:
 def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
     """The sections in `language`; those in the other one where there are none.
 
-    Only cases say everything in both languages; of any other entry all of it is shown.
+    Only cases say everything in both languages; of any other entry all of it is shown, but for
+    what was handed in: an excerpt stands for that.
     """
     if entry.kind != "case":
-        return entry.sections
+        return tuple(section for section in entry.sections if section.role != "input")
     there = {section.language for section in entry.sections}
     shown = language if language in there else min(there, default=language)
     return tuple(section for section in entry.sections if section.language == shown)
@@ -295,9 +297,23 @@ def source_links(urls: Sequence[str]) -> list[str]:
     return [url for url in dict.fromkeys(urls) if safe_url(url)]
 
 
-def render_cause(cause: Cause, words: Words, *, width: int, notes: Sequence[Note] = ()) -> str:
-    """One root cause: what it is, how it shows, how to tell and what to do; notes about it."""
+def render_cause(
+    cause: Cause,
+    words: Words,
+    *,
+    width: int,
+    notes: Sequence[Note] = (),
+    notices: Sequence[AnswerNotice] = (),
+) -> str:
+    """One root cause: what it is, how it shows, how to tell and what to do; notes about it.
+
+    `notices` are the team's that are due.
+    """
     language = words.language
+    team = [
+        *present.notices(notices, words),
+        *present.runbooks(answer_runbooks(cause, words), words),
+    ]
     checks = [
         AnswerCheck(
             command=check.command,
@@ -322,6 +338,7 @@ def render_cause(cause: Cause, words: Words, *, width: int, notes: Sequence[Note
     return paragraphs(
         [
             _title(f"{plain(cause.title.get(language))}  [{cause.id}]", width),
+            [line for row in team for line in wrap(plain(" ".join(filter(None, row))), width)],
             wrap(plain(cause.definition.get(language)), width),
             hang(f"{words('heading.restart')}: ", advice, width),
             _points("heading.shows", cause.shows, words, width),

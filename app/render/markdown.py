@@ -33,7 +33,7 @@ def render_markdown(diagnosis: Diagnosis, words: Words) -> str:
     shown = {case.title for case in answer.cases}  # quotes that stand elsewhere
     if answer.incident.first_error is not None:
         shown.add(answer.incident.first_error.text)
-    blocks = [f"> {_linked(text, url)}" for text, url in present.notices(answer, words)]
+    blocks = [f"> {_linked(text, url)}" for text, url in present.notices(answer.notices, words)]
     blocks += [f"## {md_text(head.title(answer, words))}", *_first(answer, words)]
     blocks.append(_happened(answer, words))
     blocks += _causes(answer, words, shown)
@@ -80,7 +80,7 @@ def _first(answer: Diagnosis, words: Words) -> list[str]:
         else:
             blocks += [label, _checks([NextStep(command=step.command, why=step.title)])]
     if answer.causes:
-        pages = present.runbooks(answer.causes[0], words)
+        pages = present.runbooks(answer.causes[0].runbooks, words)
         blocks += [f"- {_linked(title, url)}" for title, url in pages]
     if sure := head.certainty(answer, words):
         blocks.append(f"**{words('head.certainty')}**: {md_text(sure)}")

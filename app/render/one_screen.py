@@ -66,7 +66,7 @@ def render_screen(
     column = max(cell_len(words(label)) for label in LABELS) + GAP
     first = [
         click.style(line, fg=head.CARE)
-        for text, url in present.notices(answer, words)
+        for text, url in present.notices(answer.notices, words)
         for line in _text(f"{text} {url}".rstrip(), width)
     ]
     first += [

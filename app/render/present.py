@@ -18,6 +18,8 @@ from kb.types.answer import (
     AnswerFix,
     AnswerIncident,
     AnswerMoment,
+    AnswerNotice,
+    AnswerRunbook,
     Diagnosis,
     Evidence,
     NextStep,
@@ -61,21 +63,20 @@ def second_reading(answer: Diagnosis, words: Words) -> list[str]:
 # --- what the team adds --------------------------------------------------------------------------
 
 
-def notices(answer: Diagnosis, words: Words) -> list[Row]:
-    """What the team wants known above the answer: texts, each with an address or nothing."""
+def notices(shown: Iterable[AnswerNotice], words: Words) -> list[Row]:
+    """What the team wants known: texts, each with an address or nothing."""
     lead = words("site.notice")
     return [
         (words("word.reason", what=lead, reason=notice.text), safe_url(notice.url))
-        for notice in answer.notices
+        for notice in shown
     ]
 
 
-def runbooks(cause: RankedCause, words: Words) -> list[Row]:
+def runbooks(pages: Iterable[AnswerRunbook], words: Words) -> list[Row]:
     """The team's pages about a cause: titles with addresses."""
     lead = words.listing([words("site.runbook"), words("site.own")])
     return [
-        (words("word.reason", what=lead, reason=page.title), safe_url(page.url))
-        for page in cause.runbooks
+        (words("word.reason", what=lead, reason=page.title), safe_url(page.url)) for page in pages
     ]
 
 

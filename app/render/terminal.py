@@ -102,7 +102,7 @@ def notice_lines(answer: Diagnosis, words: Words, width: int) -> list[str]:
     """What the team wants everybody to know."""
     return [
         click.style(line, fg="yellow")
-        for text, url in present.notices(answer, words)
+        for text, url in present.notices(answer.notices, words)
         for line in wrap(f"{text} {url}".rstrip(), width)
     ]
 
@@ -177,7 +177,7 @@ def _causes(answer: Diagnosis, words: Words, width: int) -> list[list[str]]:
             lines += _evidence(item, quote, words, width)
         for fix in cause.fixes:
             lines += fix_lines(fix, words, width) if fix != first else []
-        for title, url in present.runbooks(cause, words):
+        for title, url in present.runbooks(cause.runbooks, words):
             lines += [*hang("  → ", title, width), f"{INDENT}{click.style(url, underline=True)}"]
         for check in cause.checks:
             lines += command_lines(check, width) if check.command not in commands else []

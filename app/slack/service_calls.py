@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from app.inputs.contributions import Feedback, Resolution, add_feedback, add_text, resolve
+from app.inputs.contributions import Feedback, Resolution, add_feedback, add_reading, resolve
 from app.render.terminal import render_text
 from app.slack.blocks.diagnosis import diagnosis_message, reply_message
 from app.slack.blocks.primitives import SlackMessage, notice
 from app.slack.requests import ChannelSettings, DiagnosisRef
-from kb.errors import InputError, NotFoundError
+from kb.errors import NotFoundError
 from kb.knowledge.labels import Words
 from kb.saved import load_diagnosis, save_diagnosis
 from kb.text.language import answer_language, language_choice
@@ -292,12 +292,8 @@ class ServiceCalls:
             InputError: the log cannot be taken.
         """
         reading = load_diagnosis(self.service, ref.saved_id).reading
-        text = "\n\n".join(filter(None, (reading.words, reading.excerpt)))
-        report = add_text(self.service, text, name=f"slack-{ref.saved_id}.log")
         words = self.words(ref.language)
-        if not report.entries:
-            raise InputError(words("slack.not_added"), todo=words("slack.not_added_todo"))
-        entry_id = report.entries[0]
+        entry_id = add_reading(self.service, reading, name=f"slack-{ref.saved_id}.log")
         if not cause:
             return notice(words("slack.incident_open", id=entry_id))
         fix = fix.strip() or self._earlier_fix(entry_id) or words("slack.fix_not_told")

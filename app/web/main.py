@@ -8,7 +8,7 @@ import structlog
 from app.web.components import actions, markup, style
 from app.web.context import interface_words, language, name_language, set_language, show_error
 from app.web.navigation import PAGES, page
-from app.web.recent_answers import TAB, tab
+from app.web.recent_answers import BROWSER, TAB, browser, tab
 from kb.errors import KBError
 from kb.types.vocabulary import Language
 
@@ -24,7 +24,8 @@ def main() -> None:
         words = interface_words()
         chosen = st.navigation([page(path, words) for path in PAGES], position="top")
         _top()
-        st.session_state[TAB] = style.settle_document(language(), tab())
+        names = style.settle_document(language(), tab(), browser())
+        st.session_state[TAB], st.session_state[BROWSER] = names
         name_language()
         try:
             chosen.run()

@@ -15,8 +15,10 @@ from collections.abc import Callable
 import streamlit as st
 
 from app.web.components.answer_state import AnswerState
+from app.web.context import signed_in
 
 TAB = "tab"  # in the session: the name of the tab it is shown in
+BROWSER = "browser"  # likewise, of the browser, which its `localStorage` keeps
 NAME_BYTES = 16
 MOST_CHARS = 64 * 1024 * 1024  # of all pasted texts together; the oldest answer goes first
 MOST_ANSWERS = 500
@@ -65,6 +67,17 @@ def tab() -> str:
     """The name of the tab this session is shown in."""
     name: str = st.session_state.setdefault(TAB, secrets.token_urlsafe(NAME_BYTES))
     return name
+
+
+def browser() -> str:
+    """The name of the browser this session is shown in."""
+    name: str = st.session_state.setdefault(BROWSER, secrets.token_urlsafe(NAME_BYTES))
+    return name
+
+
+def person() -> str:
+    """Who sits there: the name they are signed in with, else that of their browser."""
+    return signed_in() or browser()
 
 
 def remember(state: AnswerState) -> None:

@@ -14,16 +14,19 @@ from ingest.types import Format, ImportTools
 from ingest.wordlists import ImportPhrases, WordLists
 from ingest.writeups import entry_id, shortened, signature_of, with_chunks
 from kb.errors import InputError
+from kb.files.log_source import from_path
 from kb.logs.excerpt import LINE_CHARS
 from kb.logs.incident.hosts import culprit_places
 from kb.logs.incident.merge import DATED_S
+from kb.logs.transcript import transcript, transcript_digest
 from kb.text.language import detect_language
 from kb.text.redact import redact
 from kb.types.answer import LogSummary
-from kb.types.entries import CauseClaim, Entry, RankPlace
+from kb.types.entries import CauseClaim, Entry, RankPlace, Section
 from kb.types.incident import LogReading
 from kb.types.knowledge import Bilingual
 
+INPUT_BYTES = 64 * 1024  # of a log that is stored as it stands; what people paste is shorter
 _ERROR_KINDS = frozenset({"timeout", "root"})
 
 
@@ -32,22 +35,39 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     reading = tools.reader.read_paths([path])
     yield incident_entry(
         reading,
-        path,
+        path.name,
         tools.words,
         digest=digest,
+        key=source_key(path),
         summary=tools.summarise(reading) if tools.summarise else None,
+        text=_whole_text(path),
     )
+
+
+def _whole_text(path: Path) -> str:
+    """The text of a log of bounded size; empty for a longer one."""
+    data = b""
+    for chunk in from_path(path).chunks():
+        data += chunk
+        if len(data) > INPUT_BYTES:
+            return ""
+    return data.decode("utf-8", "replace")
 
 
 def incident_entry(
     reading: LogReading,
-    path: Path,
+    name: str,
     words: WordLists,
     *,
     digest: str,
+    key: str,
     summary: LogSummary | None = None,
+    text: str = "",
 ) -> Entry:
     """The entry of a log; without a `summary` it is named by its file and has no cause.
+
+    `key` says where it came from. `text` is the log where it is short; of any other the lines are
+    stored that the reading knows.
 
     Raises:
         InputError: the log tells of no timeout and no error.
@@ -58,10 +78,10 @@ def incident_entry(
             todo="import the log of the rank that failed",
             reason="no_trouble",
         )
-    name, phrases = path.name, words.phrases
+    phrases = words.phrases
     title = summary.title if summary else _title(reading, name, phrases)
     cause = summary.cause if summary else ""
-    text = f"{reading.words}\n{reading.excerpt}"
+    handed_in = redact(text)[0] if 0 < len(text) <= INPUT_BYTES else transcript(reading)
     sections = tuple(
         section_of("symptoms", heading, lines)
         for heading, lines in (
@@ -70,10 +90,12 @@ def incident_entry(
         )
         if any(line.strip(" `") for line in lines)
     )
+    language = detect_language(reading.words or reading.excerpt)
+    whole = Section(role="input", title=phrases.input.en, text=handed_in, language=language)
     entry = Entry(
         id=entry_id("incident", digest),
         kind="incident",
-        language=detect_language(reading.words or reading.excerpt),
+        language=language,
         title=title,
         project="",
         url="",
@@ -81,12 +103,13 @@ def incident_entry(
         status="unverified",
         causes=(CauseClaim(id=cause, status="unverified"),) if cause else (),
         fixes=(),
-        tags=tags_of(name, text, words, reading.incident),
+        tags=tags_of(name, f"{reading.words}\n{reading.excerpt}", words, reading.incident),
         signature=signature_of(reading),
-        sections=sections,
+        sections=(*sections, whole),
         chunks=(),
-        source_key=source_key(path),
+        source_key=key,
         digest=digest,
+        reading_digests=(transcript_digest(reading),),
         resolved=False,
         culprits=tuple(map(_redacted, culprit_places(reading))),
     )

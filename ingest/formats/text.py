@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ingest.clean import read_head, tidy
-from ingest.files import HEAD_BYTES, file_digest, read_page
+from ingest.files import HEAD_BYTES, file_digest, read_page, source_key
 from ingest.formats.logs import incident_entry
 from ingest.sections import role_of
 from ingest.types import Document, Format, ImportTools
@@ -33,10 +33,12 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
         if reading.incident.has_timeout:  # a pasted log with a few words
             entry = incident_entry(
                 reading,
-                path,
+                path.name,
                 tools.words,
                 digest=file_digest(path),
+                key=source_key(path),
                 summary=tools.summarise(reading) if tools.summarise else None,
+                text=text,
             )
     yield entry
 

@@ -85,7 +85,9 @@ RETRACTING = (
 _LANGUAGE_NAMES = re.compile(
     r"(?i)chinese|mandarin|中文|汉语|普通话|国语|english|英文|英语|[\u4e00-\u9fff]语|语言|language"
 )
-_MEANT = re.compile(r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$")
+_MEANT = re.compile(
+    r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
+)
 _DIGIT = re.compile(r"\d")
 _ASKS = re.compile(r"[?？][)）\"”’''\s!！.。~～]*$")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")

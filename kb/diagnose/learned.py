@@ -120,6 +120,16 @@ def learned_files(home: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NUMBERED.match(path.name))
 
 
+def learned_stamp(home: Path) -> tuple[str, int, int] | None:
+    """Something that changes with the learned weights in use; cheap to ask."""
+    try:
+        path = learned_files(home)[-1]
+        status = path.stat()
+    except (IndexError, OSError):
+        return None
+    return path.name, status.st_mtime_ns, status.st_size
+
+
 def load_learned(home: Path, data: Path) -> LearnedWeights | None:
     """The learned weights in use; None where nothing was learned.
 

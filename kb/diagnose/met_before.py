@@ -64,7 +64,7 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
     entry = verdict.entries[min(same)[2]]
     shared = own.shared(verdict.marks.get(entry.id, NO_MARKS))
     why, differs = compare(incident, entry, words)
-    fix = _what_helped(entry, incident)
+    fix = what_helped(entry, incident)
     return MetBefore(
         entry=entry.id,
         kind=entry.kind,
@@ -96,7 +96,7 @@ def _least_likeness(own: ErrorMarks, marks: ErrorMarks, incident: Incident, entr
     return SAME_WORDS
 
 
-def _what_helped(entry: Entry, incident: Incident) -> Fix | None:
+def what_helped(entry: Entry, incident: Incident) -> Fix | None:
     """The fix that is confirmed, else the one that fits best."""
     ordered = order_fixes(entry.fixes, Job(incident=incident))
     confirmed = (fix for fix in ordered if fix.status == "confirmed")

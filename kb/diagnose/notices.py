@@ -34,13 +34,27 @@ def notices_of(
         found += _of_hosts(reading, knowledge.hosts, words)
         found.sort(key=lambda notice: not culprits & set(notice.ranks))
     found += [
-        AnswerNotice(
-            kind="notice", id=notice.id, text=notice.text.get(words.language), url=notice.url
-        )
+        _notice(notice, words)
         for notice in knowledge.notices
         if is_due(notice, today) and (not notice.causes or set(notice.causes) & set(causes))
     ]
     return tuple(found)
+
+
+def notices_about(
+    cause: str, notices: Sequence[TeamNotice], words: Words, today: dt.date
+) -> tuple[AnswerNotice, ...]:
+    """The notices about one cause that are due, in their order."""
+    return tuple(
+        _notice(notice, words)
+        for notice in notices
+        if cause in notice.causes and is_due(notice, today)
+    )
+
+
+def _notice(notice: TeamNotice, words: Words) -> AnswerNotice:
+    text = notice.text.get(words.language)
+    return AnswerNotice(kind="notice", id=notice.id, text=text, url=notice.url)
 
 
 def is_due(notice: TeamNotice, today: dt.date | None) -> bool:

@@ -23,7 +23,7 @@ from kb.diagnose.headline import headline
 from kb.diagnose.launchers import JobCommands, job_commands
 from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
-from kb.diagnose.met_before import met_before
+from kb.diagnose.met_before import met_before, what_helped
 from kb.diagnose.notices import notices_of
 from kb.diagnose.same_project import SAME_PROJECT
 from kb.diagnose.signals import Signal
@@ -44,6 +44,7 @@ from kb.types.answer import (
     Diagnosis,
     Evidence,
     LikelyCause,
+    MetBefore,
     NextStep,
     RankedCause,
     ReaderOpinion,
@@ -65,6 +66,11 @@ READER_CAUSES = 3  # of what each reader alone would say
 CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
+_OUTCOME_LABELS = {  # by whether it supports causes, and whether it speaks against some
+    (True, False): "outcome.supports",
+    (False, True): "outcome.refutes",
+    (True, True): "outcome.both",
+}
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
@@ -74,7 +80,7 @@ class _Rendering:
 
     `provided` are the ids of data/input_evidence.yaml for the evidence the input holds, `commands`
     how it is got, and how checks are done, with what started the job, `probabilities` those of all
-    causes, `job` what fixes are held against.
+    causes, `job` what fixes are held against, `met` the same incident met before.
     """
 
     verdict: Verdict
@@ -84,6 +90,7 @@ class _Rendering:
     commands: JobCommands
     probabilities: Mapping[str, float]
     job: Job
+    met: MetBefore | None = None
 
     @property
     def incident(self) -> Incident:
@@ -123,6 +130,7 @@ def render(
         commands=job_commands(knowledge.launchers, reading, verdict.seen),
         probabilities={scored.cause: scored.probability for scored in verdict.ranking.causes},
         job=_job(verdict, knowledge, verdict.seen),
+        met=met_before(verdict, knowledge.event_by_id, words),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -153,7 +161,7 @@ def render(
         readers=_readers(made) if says else (),
         headline=headline(verdict, knowledge, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
-        met_before=met_before(verdict, knowledge.event_by_id, words),
+        met_before=made.met,
         notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
     )
 
@@ -258,10 +266,14 @@ def _ranked(scored: ScoredCause, made: _Rendering) -> RankedCause:
         restart=cause.restart if is_likely else "unknown",
         restart_reason=cause.restart_reason.get(words.language) if is_likely else "",
         cases=tuple(hit.entry_id for hit in cases[:CASES_A_CAUSE]),
-        runbooks=tuple(
-            AnswerRunbook(title=page.title.get(words.language), url=page.url)
-            for page in cause.runbooks
-        ),
+        runbooks=answer_runbooks(cause, words),
+    )
+
+
+def answer_runbooks(cause: Cause, words: Words) -> tuple[AnswerRunbook, ...]:
+    """The team's pages about a cause, in one language."""
+    return tuple(
+        AnswerRunbook(title=page.title.get(words.language), url=page.url) for page in cause.runbooks
     )
 
 
@@ -370,7 +382,34 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
     job = replace(job, proven=frozenset(fix.id for fix in own))
     ordered = order_fixes([*own, *cause.fixes], job)
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
+    if helped := _helped_team(cause, made):
+        ordered = [helped, *(fix for fix in ordered if fix.id != helped.id)]
     return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
+
+
+def _helped_team(cause: Cause, made: _Rendering) -> Fix | None:
+    """What ended the team's own same incident, unless it names another framework than the job's."""
+    met, job = made.met, made.job
+    if met is None or met.kind != "incident" or met.cause != cause.id:
+        return None
+    entry = made.verdict.entries[met.entry]
+    fix = what_helped(entry, made.incident)
+    if fix is None or not order_fixes([fix], job):
+        return None
+    own_framework = {*entry.tags.frameworks} & job.uses - {*COMMON}
+    return fix if own_framework or not _names_another_framework(fix, job) else None
+
+
+def _names_another_framework(fix: Fix, job: Job) -> bool:
+    """Whether the words or commands of a fix name frameworks, and none that the job names."""
+    if job.names is None:
+        return False
+    named = job.names.named("\n".join((fix.title.zh, fix.title.en, *fix.commands)))
+    there, here = (
+        job.names.of_group(names - {*COMMON}, "engine") | job.names.of_group(names, None)
+        for names in (named, job.uses)
+    )
+    return bool(there and here and not there & here)
 
 
 def _same_kind(case: Entry, job: Job) -> bool:
@@ -396,18 +435,24 @@ def answer_fix(fix: Fix, words: Words) -> AnswerFix:
 
 def answer_check(check: Check, knowledge: Knowledge, words: Words) -> AnswerCheck:
     """A check with what each outcome means, in one language."""
-    outcomes: list[str] = []
-    for outcome in check.outcomes:
-        for label, ids in (
-            ("outcome.supports", outcome.supports),
-            ("outcome.refutes", outcome.refutes),
-        ):
-            titles = [knowledge.cause_by_id[cause].title.get(words.language) for cause in ids]
-            if titles:
-                observation = outcome.observation.get(words.language)
-                outcomes.append(words(label, observation=observation, causes=words.listing(titles)))
+
+    def titles(ids: Sequence[str]) -> str:
+        return words.listing(
+            knowledge.cause_by_id[cause].title.get(words.language) for cause in ids
+        )
+
+    outcomes = tuple(
+        words(
+            _OUTCOME_LABELS[bool(outcome.supports), bool(outcome.refutes)],
+            observation=outcome.observation.get(words.language),
+            causes=titles(outcome.supports or outcome.refutes),
+            others=titles(outcome.refutes),
+        )
+        for outcome in check.outcomes
+        if outcome.supports or outcome.refutes
+    )
     return AnswerCheck(
-        command=check.command, tells=check.tells.get(words.language), outcomes=tuple(outcomes)
+        command=check.command, tells=check.tells.get(words.language), outcomes=outcomes
     )
 
 

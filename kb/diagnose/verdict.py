@@ -5,6 +5,7 @@ Knows neither languages nor faces; `kb.diagnose.rendering` puts a verdict into w
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -162,6 +163,12 @@ class Engine:
         self._projects = ProjectNames(knowledge.cases)
         self._rates = base_rates(knowledge.cases)
         self.contradictions = ContradictionFinder(knowledge)
+
+    def with_learned(self, weights: Weights, terms: TermReader | None) -> Engine:
+        """This engine with other weights and words of the team; who judges now is not disturbed."""
+        other = copy.copy(self)
+        other._weights, other._terms = weights, terms
+        return other
 
     def signals(
         self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""

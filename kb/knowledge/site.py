@@ -71,6 +71,17 @@ def site_files(folder: Path) -> list[Path]:
     return files
 
 
+def site_stamp(folder: Path | None) -> tuple[tuple[str, int, int], ...]:
+    """Something that changes with the files of a site folder; empty for none and a broken one."""
+    if folder is None:
+        return ()
+    try:
+        states = [(path.name, path.stat()) for path in site_files(folder)]
+    except (DataError, OSError):
+        return ()
+    return tuple((name, state.st_mtime_ns, state.st_size) for name, state in states)
+
+
 def with_site(knowledge: Knowledge, folder: Path) -> Knowledge:
     """`knowledge` with what the site folder adds.
 

@@ -96,6 +96,13 @@ STATEMENTS = (
     "INSERT INTO meta VALUES ('seq', '0')",
 )
 
+# Tables that files of this version may lack: made when such a file is opened.
+LATER_TABLES = (
+    """CREATE TABLE IF NOT EXISTS deleted_entries (
+        id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL
+    ) WITHOUT ROWID""",
+)
+
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
 CACHE_KIB = 16 * 1024  # page cache a connection: the tag tables of 100k entries
 _FOLDER = "make the folder writable, or set TIMEOUT_KB_HOME to one that is"
@@ -210,13 +217,18 @@ class Database:
 
 
 def prepare(connection: sqlite3.Connection, path: object) -> None:
-    """Give a new file its tables.
+    """Give a new file its tables, and an older one those that it lacks.
 
     Raises:
         StoreError: the file belongs to another program or to another version of this one.
     """
-    if _is_ready(connection, path):
-        return
+    if not _is_ready(connection, path):
+        _make_tables(connection, path)
+    for statement in LATER_TABLES:
+        connection.execute(statement)
+
+
+def _make_tables(connection: sqlite3.Connection, path: object) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # another process may have made them while we waited for the lock

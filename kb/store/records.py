@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, fields
+from typing import Any
 
 from kb.errors import NotFoundError
 from kb.store.database import Database
@@ -63,11 +65,26 @@ class Records:
                 astuple(feedback),
             )
 
+    def get_feedback(self, feedback_id: str) -> FeedbackRow | None:
+        """The feedback with that id, or None."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT * FROM feedback WHERE id = ?", (feedback_id,)
+            ).fetchone()
+        return _feedback(row) if row else None
+
+    def delete_feedback(self, feedback_id: str) -> bool:
+        """Delete feedback; whether it was there."""
+        with self._database.write() as connection:
+            return bool(
+                connection.execute("DELETE FROM feedback WHERE id = ?", (feedback_id,)).rowcount
+            )
+
     def list_feedback(self) -> list[FeedbackRow]:
         """All feedback, newest first, ties by id."""
         with self._database.read() as connection:
             rows = connection.execute("SELECT * FROM feedback ORDER BY created DESC, id")
-            return [FeedbackRow(**dict(zip(_FEEDBACK, row, strict=True))) for row in rows]
+            return [_feedback(row) for row in rows]
 
     def put_conversation(
         self,
@@ -114,6 +131,10 @@ class Records:
             return connection.execute(
                 "DELETE FROM conversations WHERE expires <= ?", (now_s,)
             ).rowcount
+
+
+def _feedback(row: Sequence[Any]) -> FeedbackRow:
+    return FeedbackRow(**dict(zip(_FEEDBACK, row, strict=True)))
 
 
 def _record(

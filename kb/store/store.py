@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from kb.errors import NotFoundError, StoreError
 from kb.files.state_folder import make_state_folder
 from kb.store.database import Database, prepare
+from kb.store.deleted import DeletedEntries
 from kb.store.records import Preferences, Records
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
 from kb.store.statements import (
@@ -41,6 +43,7 @@ class Store:
         vectors: the chunks' vectors, per model.
         records: diagnoses, feedback, conversations.
         preferences: settings people made through a face, and what was handled already.
+        deleted: entries that can be brought back.
     """
 
     def __init__(self, database: Database, store_id: str) -> None:
@@ -51,6 +54,7 @@ class Store:
         self.vectors = Vectors(database)
         self.records = Records(database)
         self.preferences = Preferences(database)
+        self.deleted = DeletedEntries(database)
 
     @classmethod
     def open(cls, path: Path) -> Store:
@@ -76,7 +80,9 @@ class Store:
                 store_id = str(row.fetchone()[0])
             finally:
                 connection.close()
-        return cls(database, store_id)
+        store = cls(database, store_id)
+        store.deleted.forget(now_s=time.time())
+        return store
 
     def close(self) -> None:
         """Close the connections."""

@@ -143,7 +143,7 @@ def collect_outcomes(service: Service) -> tuple[list[Outcome], int]:
     left_out = 0
     for entry in service.store.iter_entries(Filters(kinds=("incident",))):
         cause = entry.causes[0].id if entry.causes else ""
-        text = "\n".join(part.text for part in entry.sections if part.role == "symptoms")
+        text = entry.input_text
         if entry.resolved and cause in known and text.strip():
             reading = service.read_text(text)
             outcomes[entry.id] = Outcome(origin=entry.id, reading=reading, cause=cause, weight=1.0)

@@ -47,7 +47,8 @@ class Tags:
 class Section:
     """A titled part of an entry in one language.
 
-    `role` is symptoms, found, causes, fixes, verify, not_helped, practices, background or other.
+    `role` is symptoms, found, causes, fixes, verify, not_helped, practices, background, input (of
+    an incident: what was handed in, as it stood; no part of it is searched) or other.
     """
 
     role: str
@@ -91,7 +92,8 @@ class Entry:
     Of an incident: `culprits` are the ranks that stood out, `labels` the team's own tags,
     `resolved_on` (ISO 8601, UTC) and `resolved_by` say when and by whom its outcome was written
     down, `merged` are the ids of incidents that were merged into it, `added_on` (likewise) is when
-    the store took it in; the store sets it.
+    the store took it in; the store sets it. `reading_digests` are those of what was read of
+    its log, and of those merged into it: the same log has the same one, whichever way it came.
     """
 
     id: str
@@ -120,6 +122,14 @@ class Entry:
     resolved_by: str = ""
     merged: tuple[str, ...] = ()
     added_on: str = ""
+    reading_digests: tuple[str, ...] = ()
+
+    @property
+    def input_text(self) -> str:
+        """What an incident is diagnosed from again: what was handed in, else its symptoms."""
+        roles = [section.role for section in self.sections]
+        role = "input" if "input" in roles else "symptoms"
+        return "\n".join(section.text for section in self.sections if section.role == role)
 
 
 # --- search ------------------------------------------------------------------------------------

@@ -156,7 +156,16 @@ def test_writing_adds_resolves_deletes_and_keeps_feedback(api: Client, tmp_path:
     assert api.entry(identifier) == resolved
     assert resolved.causes[0].id == "gpu-hardware"
     said = Feedback(verdict="right", cause="rank-crash", diagnosis="abc")
-    assert api.feedback(said).feedback == said
+    stored = api.feedback(said)
+    assert stored.feedback == said
+    assert api.feedback(said).id == stored.id  # of one key the last word counts
+    wrong = Feedback(verdict="wrong", cause="rank-crash", diagnosis="abc")
+    assert api.change_feedback(stored.id, wrong).feedback == wrong
+    api.delete_feedback(stored.id)
+    with pytest.raises(NotFoundError):
+        api.delete_feedback(stored.id)
+    api.delete(identifier)
+    assert api.restore(identifier) == resolved
     api.delete(identifier)
     with pytest.raises(NotFoundError):
         api.entry(identifier)

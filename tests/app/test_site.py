@@ -8,17 +8,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 from fastapi.testclient import TestClient
 
 from app.api import create_app
 from app.render.forms import render_diagnosis
+from app.render.listing import render_cause
 from app.slack.blocks.diagnosis import diagnosis_message
 from app.slack.requests import DiagnosisRef
 from kb.bootstrap import open_service
 from kb.knowledge.labels import Words
 from kb.service import Service
 from kb.settings import Settings
+from kb.types.vocabulary import Language
 from tests.site_folder import LOG, write_site
 
 
@@ -52,6 +55,45 @@ def test_what_is_the_teams_is_called_so(real: Service, form: str) -> None:
         assert own.replace("from: ", "") in shown
     assert "https://wiki.example.com/storage" in shown
     assert "https://status.example.com/1" in shown
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_cause_is_shown_with_what_the_team_adds(real: Service, lang: Language) -> None:
+    """Its runbooks, and the notices about it that are due; those above all answers are not its."""
+    words = Words(real.knowledge.labels, lang)
+
+    def shown(cause: str) -> str:
+        item, notices = real.knowledge.cause_by_id[cause], real.notices_about(cause, lang)
+        return click.unstyle(render_cause(item, words, width=200, notices=notices))
+
+    storage, network = shown("checkpoint-io"), shown("network-config")
+    runbook = {"zh": "存储卡住时怎么办", "en": "When storage stalls"}[lang]
+    notice = {"zh": "只与网络有关", "en": "about the network alone"}[lang]
+    assert f"{runbook} https://wiki.example.com/storage" in storage
+    assert words("site.runbook") in storage
+    assert notice not in storage
+    assert f"{words('site.notice')}" in network
+    assert notice in network
+    assert runbook not in network
+    for text in (storage, network):
+        assert {"zh": "正在维护", "en": "under maintenance"}[lang] not in text
+
+
+def test_a_changed_site_folder_waits_for_a_restart(
+    built_home: Callable[[], Path], tmp_path: Path
+) -> None:
+    """`/readyz` says so from the change on, and no more once the folder was read anew."""
+    folder = write_site(tmp_path / "site")
+    settings = Settings(home=built_home(), site=folder)
+    for waits, change in ((False, True), (False, False)):
+        service = open_service(settings)
+        with TestClient(create_app(service, settings)) as client:
+            assert client.get("/readyz").json()["site_waits"] is waits
+            if change:
+                (folder / "hosts.yaml").unlink()
+                assert client.get("/readyz").json()["site_waits"]
+                assert client.get("/readyz").status_code == 200
+        service.close()
 
 
 def test_the_values_say_whose_they_are(real: Service) -> None:

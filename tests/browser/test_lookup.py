@@ -69,6 +69,76 @@ def test_a_judgement_is_counted(visit: OpenPage) -> None:
     expect(counted.locator("td").nth(2)).to_have_text("1")
 
 
+def test_a_judgement_is_changed_and_taken_back(visit: OpenPage) -> None:
+    """After a reload, and in another tab that came by the link: the browser is known again."""
+    here = visit()
+    here.diagnose(LOG.replace("SeqNum=412", "SeqNum=413"))
+    here.page.get_by_text("Was this it?").first.click()
+    here.page.get_by_test_id("stRadioOption").filter(has_text="Not it").click()
+    here.page.get_by_role("button", name="Send").click()
+    expect(here.page.get_by_text("You said on")).to_contain_text("Not it")
+    here.page.locator(".st-key-keep button").click()
+    expect(here.page).to_have_url(re.compile("d="))
+    here.page.reload()
+    expect(here.page.get_by_text("You said on")).to_contain_text("Not it")
+    here.shot("feedback-again")
+    other = visit(f"?{here.page.url.partition('?')[2]}")
+    expect(other.page.get_by_text("You said on")).to_contain_text("Not it")
+    other.page.get_by_test_id("stRadioOption").filter(has_text="This was it").click()
+    other.page.get_by_role("button", name="Change it").click()
+    expect(other.page.get_by_text("You said on")).to_contain_text("This was it")
+    other.page.get_by_role("button", name="Take it back").click()
+    expect(other.page.get_by_text("Taken back.")).to_be_visible()
+    expect(other.page.get_by_text("You said on")).to_have_count(0)
+    other.shot("feedback-taken-back")
+
+
+def test_a_deleted_incident_is_brought_back(visit: OpenPage) -> None:
+    """The list offers it right after the deletion; its page says that it is back."""
+    here = visit()
+    here.diagnose(LOG.replace("SeqNum=412", "SeqNum=414"))
+    here.page.get_by_text("Write it down for the next time").click()
+    here.page.locator(".st-key-record button").click()
+    identifier = here.page.get_by_text("Added as").locator("a").inner_text()
+    here.open(f"cases?id={identifier}")
+    here.page.get_by_text("As it was handed in").click()
+    expect(here.page.get_by_text(f"{UNIQUE} lost its shard map").first).to_be_visible()
+    here.shot("incident-whole")
+    here.page.get_by_role("button", name="Delete this entry").click()
+    here.page.get_by_role("button", name="Delete it", exact=True).click()
+    expect(here.page.get_by_text("Deleted.")).to_be_visible()
+    here.shot("deleted")
+    here.page.get_by_role("button", name="Undo: bring").click()
+    expect(here.page.get_by_text("It is back.")).to_be_visible()
+    expect(here.page).to_have_url(re.compile(identifier))
+    here.shot("restored")
+
+
+def test_incidents_are_merged_on_the_page(visit: OpenPage) -> None:
+    """One chosen from the list becomes part of this one, and its address leads here."""
+    here = visit()
+    ids = []
+    for number in (415, 416):
+        here.open()
+        here.page.evaluate("sessionStorage.clear()")
+        here.open()
+        here.diagnose(LOG.replace("SeqNum=412", f"SeqNum={number}"))
+        here.page.get_by_text("Write it down for the next time").click()
+        here.page.locator(".st-key-record button").click()
+        ids.append(here.page.get_by_text("Added as").locator("a").inner_text())
+    one, other = ids
+    here.open(f"cases?id={one}")
+    here.page.get_by_text("The same incident as another one?").click()
+    choose(here, "Records to merge into this one", other)
+    here.page.keyboard.press("Escape")
+    here.shot("merge")
+    here.page.get_by_role("button", name="Merge into this one").click()
+    expect(here.page.get_by_text("Merged.")).to_be_visible()
+    here.shot("merged")
+    here.open(f"cases?id={other}")
+    expect(here.page.get_by_text(other).first).to_be_visible()
+
+
 def test_an_incident_is_found_at_once(visit: OpenPage) -> None:
     """A log written down with cause and fix is a hit in the API within a second, and in the page.
 

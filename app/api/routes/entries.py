@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.api.auth import admin_access, key_name, read_access, write_access
 from app.api.context import ApiContext, Lang, context_of, known_parameters
@@ -45,11 +46,14 @@ from app.inputs.contributions import (
     add_feedback,
     add_files,
     add_text,
+    change_feedback,
     delete,
+    delete_feedback,
     edit,
     merge,
     read_feedback,
     resolve,
+    restore,
 )
 from app.inputs.uploads import upload_folder
 from app.render.errors import why_refused
@@ -61,6 +65,8 @@ if TYPE_CHECKING:
     from ingest.types import ImportReport
 
 router = APIRouter(tags=["writing"])
+
+ForGood = Annotated[bool, Query(description="Whether it cannot be restored.")]
 
 _FORM = {
     "type": "object",
@@ -204,11 +210,31 @@ async def export_entry(request: Request, identifier: str, lang: Lang = None) -> 
     response_class=Response,
     dependencies=[admin_access, known_parameters],
 )
-async def delete_entry(request: Request, identifier: str) -> Response:
-    """Delete an imported entry; reviewed cases cannot be deleted here."""
+async def delete_entry(request: Request, identifier: str, for_good: ForGood = False) -> Response:
+    """Delete an imported entry; reviewed cases cannot be deleted here.
+
+    For 30 days ``POST /v1/entries/{identifier}/restore`` brings it back, unless it is deleted with
+    `for_good=true`, at once or later.
+    """
     context = context_of(request)
-    await context.run(lambda: delete(context.service, identifier), long=True)
-    return Response(status_code=204)
+    await context.run(lambda: delete(context.service, identifier, for_good=for_good), long=True)
+    if for_good:
+        return Response(status_code=204)
+    path = f"/v1/entries/{quote(identifier, safe='')}/restore"
+    return Response(status_code=204, headers={"Link": f'<{path}>; rel="restore"'})
+
+
+@router.post(
+    "/v1/entries/{identifier}/restore",
+    summary="Restore a deleted entry",
+    response_model=EntryDetail,
+    dependencies=[admin_access, known_parameters],
+)
+async def restore_entry(request: Request, identifier: str) -> Response:
+    """Bring an entry back as it was before it was deleted, in the last 30 days."""
+    context = context_of(request)
+    entry = await context.run(lambda: restore(context.service, identifier), long=True)
+    return json_response(entry_detail(entry))
 
 
 @router.post(
@@ -220,14 +246,55 @@ async def delete_entry(request: Request, identifier: str) -> Response:
     dependencies=[write_access, known_parameters],
 )
 async def give_feedback(request: Request) -> Response:
-    """Keep what a person says of an answer; it is on the disk on return."""
+    """Keep what a person says of an answer; it is on the disk on return.
+
+    Of what one key says of the same diagnosis or entry the last word counts, once.
+    """
     context = context_of(request)
-    body = await read_json(request, FeedbackRequest, limit=context.settings.max_body)
-    feedback = Feedback(**msgspec.structs.asdict(body))
+    feedback, name = await _feedback(request), key_name(request)
+    about = feedback.diagnosis or feedback.entry
+    by = f"api:{name}:{about}" if name and about else ""
     stored = await context.run(
-        lambda: add_feedback(context.service, feedback, source="api"), long=True
+        lambda: add_feedback(context.service, feedback, source="api", by=by), long=True
     )
     return json_response(stored, status=201)
+
+
+async def _feedback(request: Request) -> Feedback:
+    limit = context_of(request).settings.max_body
+    body = await read_json(request, FeedbackRequest, limit=limit)
+    return Feedback(**msgspec.structs.asdict(body))
+
+
+@router.put(
+    "/v1/feedback/{identifier}",
+    summary="Change feedback",
+    response_model=StoredFeedback,
+    openapi_extra=body_of("FeedbackRequest"),
+    dependencies=[write_access, known_parameters],
+)
+async def put_feedback(request: Request, identifier: str) -> Response:
+    """Replace the feedback of that id, which the answer to ``POST /v1/feedback`` gave."""
+    context = context_of(request)
+    feedback = await _feedback(request)
+    stored = await context.run(
+        lambda: change_feedback(context.service, identifier, feedback), long=True
+    )
+    return json_response(stored)
+
+
+@router.delete(
+    "/v1/feedback/{identifier}",
+    summary="Take feedback back",
+    status_code=204,
+    response_class=Response,
+    dependencies=[write_access, known_parameters],
+)
+async def take_back_feedback(request: Request, identifier: str) -> Response:
+    """Delete the feedback of that id: it counts nowhere from now on."""
+    context = context_of(request)
+    await context.run(lambda: delete_feedback(context.service, identifier), long=True)
+    return Response(status_code=204)
 
 
 @router.get(

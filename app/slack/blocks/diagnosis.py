@@ -58,7 +58,9 @@ def diagnosis_message(
     """
     answer = printable(diagnosis)
     title = head.title(answer, words)
-    blocks: list[Block] = [kit.rich_text(_linked(row)) for row in present.notices(answer, words)]
+    blocks: list[Block] = [
+        kit.rich_text(_linked(row)) for row in present.notices(answer.notices, words)
+    ]
     blocks.append(kit.header(title))
     if len(title) > kit.MAX_HEADER:
         blocks.append(kit.section(title))
@@ -165,7 +167,10 @@ def _first_step(answer: Diagnosis, words: Words) -> list[Block]:
     if step is None:
         return []
     if fix is not None:
-        pages = [kit.rich_text(_linked(row)) for row in present.runbooks(answer.causes[0], words)]
+        pages = [
+            kit.rich_text(_linked(row))
+            for row in present.runbooks(answer.causes[0].runbooks, words)
+        ]
         return [kit.titled(head.first_label(answer, words)), fix_block(fix, words), *pages]
     if check is not None and step.kind == "check":
         return _commands(f"head.{step.kind}", [check], words)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,16 +14,22 @@ from app.web.components import actions, chat_model, markup, outcome_form
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
 from app.web.components.markup import html, show
-from app.web.context import chat, href, service, signed_in
+from app.web.context import chat, href, service
 from app.web.navigation import page
+from app.web.recent_answers import person
 from kb.diagnose.verdict import Verdict
+from kb.errors import NotFoundError
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
 
+if TYPE_CHECKING:
+    from app.inputs.contributions import StoredFeedback
+
 NAME = "pasted.log"
 TALK = "talk_about"  # pending: the conversation to go to
 VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
+TAKE_BACK = "feedback_take_back"  # the button
 VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
 COPY_PX = 220  # height of a text to copy; longer ones scroll
 MAX_COMMENT = 2000  # characters
@@ -123,9 +131,13 @@ def _link(identifier: str, words: Words) -> None:
 
 def clear_fields() -> None:
     """Empty the forms below an answer, for the next answer."""
+    _clear_feedback()
+    outcome_form.clear()
+
+
+def _clear_feedback() -> None:
     st.session_state[VERDICT] = st.session_state[ACTUAL] = None
     st.session_state[COMMENT] = ""
-    outcome_form.clear()
 
 
 # --- was it right? -----------------------------------------------------------------------------
@@ -135,21 +147,61 @@ def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -
     """This was it, that was not it, and what it was instead."""
     if not diagnosis.causes:
         return
-    with st.expander(words("page.feedback")), st.form("feedback", border=False):
-        st.radio(
-            words("page.feedback"),
-            list(VERDICTS),
-            format_func=lambda verdict: words(VERDICTS[verdict]),
-            index=None,
-            horizontal=True,
-            label_visibility="collapsed",
-            key=VERDICT,
-        )
-        outcome_form.cause_choice(words, "page.actual", key=ACTUAL)
-        st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
-        send = partial(_send, state, diagnosis.causes[0].id)
-        submit = st.form_submit_button
-        actions.button(words("page.send"), send, key="feedback_send", words=words, make=submit)
+    stored = _stored_feedback(state)
+    unfolded = stored is not None or actions.has_notice(TAKE_BACK)
+    with st.expander(words("page.feedback"), expanded=unfolded):
+        if stored is not None:
+            verdict = words(VERDICTS[stored.feedback.verdict])
+            show(markup.paragraph(words("page.you_said", verdict=verdict, time=stored.at[:10])))
+        with st.form("feedback", border=False):
+            st.radio(
+                words("page.feedback"),
+                list(VERDICTS),
+                format_func=lambda verdict: words(VERDICTS[verdict]),
+                index=None,
+                horizontal=True,
+                label_visibility="collapsed",
+                key=VERDICT,
+            )
+            outcome_form.cause_choice(words, "page.actual", key=ACTUAL)
+            st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
+            send = partial(_send, state, diagnosis.causes[0].id)
+            label = words("page.send" if stored is None else "page.send_again")
+            submit = st.form_submit_button
+            actions.button(label, send, key="feedback_send", words=words, make=submit)
+        if stored is not None:
+            take_back = partial(_take_back, state, stored.id)
+            actions.button(words("page.take_back"), take_back, key=TAKE_BACK, words=words)
+        else:
+            actions.show_notice(TAKE_BACK, words)
+
+
+def _stored_feedback(state: AnswerState) -> StoredFeedback | None:
+    """What this person said of this answer, here or by its link; the form begins with it."""
+    from app.inputs.contributions import find_feedback
+
+    stored = find_feedback(service(), _speaker(state))
+    if stored is not None and state.feedback is None:
+        state.feedback = feedback = stored.feedback
+        st.session_state[VERDICT] = feedback.verdict
+        st.session_state[ACTUAL] = feedback.actual or None
+        st.session_state[COMMENT] = feedback.comment
+    return stored
+
+
+def _speaker(state: AnswerState) -> str:
+    """Who speaks of what: of the same only the last word counts."""
+    return f"{person()} {state.reading.words} {state.reading.excerpt}"
+
+
+def _take_back(state: AnswerState, identifier: str) -> Notice:
+    from app.inputs.contributions import delete_feedback
+
+    with contextlib.suppress(NotFoundError):  # taken back in another tab, or pressed twice
+        delete_feedback(service(), identifier)
+    state.feedback = None
+    _clear_feedback()
+    return Notice(tone="info", label="page.taken_back")
 
 
 def _send(state: AnswerState, cause: str) -> Notice:
@@ -169,10 +221,7 @@ def _send(state: AnswerState, cause: str) -> Notice:
     answered = cause if verdict == "right" else ""
     outcome_form.fill(actual or answered, comment)
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
-        name = signed_in()
-        # of one person only the last word on one answer counts
-        by = f"{name} {state.reading.excerpt}" if name else ""
-        add_feedback(service(), feedback, source="web", by=by)
+        add_feedback(service(), feedback, source="web", by=_speaker(state))
         state.feedback = feedback
     return Notice(tone="good", label="page.noted")
 
@@ -201,10 +250,11 @@ def show_incident_form(state: AnswerState, words: Words) -> None:
 
 def _record(state: AnswerState) -> Notice | None:
     """Add the log once; write down cause and fix where they are known already."""
-    from app.inputs.contributions import add_text
+    from app.inputs.contributions import add_reading
 
     if not state.entry:
-        state.entry = add_text(service(), state.text(), name=NAME).entries[0]
+        text = "" if state.names else state.pasted
+        state.entry = add_reading(service(), state.reading, name=NAME, text=text)
         if outcome_form.is_empty():
             return None
     return outcome_form.save(state.entry)

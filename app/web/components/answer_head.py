@@ -50,7 +50,9 @@ def headline_html(diagnosis: Diagnosis, words: Words) -> Markup:
     return html(
         '{notices}<section class="tk-verdict tk-{tone}" aria-live="polite">'
         '<h1 class="tk-h1">{headline}</h1></section>',
-        notices=join(cards.team_line(text, url) for text, url in present.notices(diagnosis, words)),
+        notices=join(
+            cards.team_line(text, url) for text, url in present.notices(diagnosis.notices, words)
+        ),
         tone=tone(diagnosis),
         headline=head.title(diagnosis, words),
     )

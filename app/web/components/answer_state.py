@@ -22,7 +22,6 @@ from app.web.components.log_view import Window, lines_of, lines_of_chunks, marks
 from kb.diagnose.verdict import SecondOpinion, Verdict
 from kb.errors import InputError
 from kb.evidence.detect import evidence_among
-from kb.text.redact import redact
 from kb.types.answer import Diagnosis
 from kb.types.incident import LogReading
 from kb.types.vocabulary import Language
@@ -102,12 +101,6 @@ class AnswerState:
     def has_log(self) -> bool:
         """Whether the log itself is at hand, not only what was saved of it."""
         return bool(self.pasted or self.names)
-
-    def text(self) -> str:
-        """The incident's text without secrets: what was pasted, else what mattered in the files."""
-        if self.pasted and not self.names:
-            return redact(self.pasted)[0]
-        return "\n".join(filter(None, (self.reading.words, self.reading.excerpt)))
 
 
 def diagnose_input(

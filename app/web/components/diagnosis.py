@@ -109,7 +109,9 @@ def _cause(shown: ShownDiagnosis, cause: RankedCause, number: int) -> None:
     show(markup.section(words(label), evidence_html(shown, evidence), level=3))
     opened = OPEN_FIXES if number == 1 else 0
     cards.show_fixes(cause.fixes, words, level=3, opened=opened, first=diagnosis.first_fix)
-    show(join(cards.team_line(title, url) for title, url in present.runbooks(cause, words)))
+    show(
+        join(cards.team_line(title, url) for title, url in present.runbooks(cause.runbooks, words))
+    )
     checks = [check for check in cause.checks if check != diagnosis.best_check]
     if checks:
         with st.expander(words("heading.checks")):

@@ -50,16 +50,19 @@ TONES = {
 }
 
 # On a phone the menu is a drawer, which stays open over the page that was chosen in it.
-# A tab keeps the name it was given first, so that after a reload its answer is found again.
+# A tab keeps the name it was given first, so that after a reload its answer is found again; so
+# does a browser, so that what was said in one of its tabs can be changed in another.
 # j and k go to the next and the previous cause; what is pasted outside of a field goes to the box.
 SCRIPT = """export default ({data, setStateValue}) => {
   const root = document.documentElement;
   root.lang = data.language;
-  const kept = sessionStorage.getItem("timeout-kb-tab");
-  if (!kept) sessionStorage.setItem("timeout-kb-tab", data.tab);
-  else if (kept !== data.tab && root.dataset.tab !== kept) {
-    root.dataset.tab = kept;
-    setStateValue("tab", kept);
+  for (const [name, storage] of [["tab", sessionStorage], ["browser", localStorage]]) {
+    const kept = storage.getItem(`timeout-kb-${name}`);
+    if (!kept) storage.setItem(`timeout-kb-${name}`, data[name]);
+    else if (kept !== data[name] && root.dataset[name] !== kept) {
+      root.dataset[name] = kept;
+      setStateValue(name, kept);
+    }
   }
   document.onclick = event => {
     const close = document.querySelector("[data-testid=stSidebarCollapseButton] button");
@@ -128,14 +131,19 @@ def icon() -> str:
     return str(Path(__file__).parent / "icon.svg")
 
 
-def settle_document(language: Language, tab: str) -> str:
-    """Have the browser name the document's language and listen to keys, and keep the tab's name.
+def settle_document(language: Language, tab: str, browser: str) -> tuple[str, str]:
+    """Have the browser name the document's language, listen to keys and keep both names.
 
     Returns:
-        the name the tab has: `tab`, or after a reload the one it was given before.
+        the names that tab and browser have: those given here, or those of an earlier visit.
     """
     # Nothing to style, so that the script need not wait for a root of its own.
     component = st.components.v2.component("document", js=SCRIPT, isolate_styles=False)
-    data = {"language": language, "tab": tab}
-    result = component(data=data, key="tk_document", on_tab_change=lambda: None)
-    return str(result.tab or tab)
+    data = {"language": language, "tab": tab, "browser": browser}
+    result = component(
+        data=data,
+        key="tk_document",
+        on_tab_change=lambda: None,
+        on_browser_change=lambda: None,
+    )
+    return str(result.tab or tab), str(result.browser or browser)

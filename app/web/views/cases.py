@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 from markupsafe import Markup
 
+from app.inputs.contributions import RESTORABLE_DAYS, is_restorable, merge, restore
 from app.render.escape import plain
 from app.render.listing import entry_rows, shown_sections, source_links
 from app.web.components import actions, cards, filters, markup, outcome_form
@@ -23,6 +24,9 @@ NAME = "cases"
 ENTRIES = 25  # a page
 DELETE = "delete_entry"  # the buttons on the page of an entry
 RESOLVE = "resolve_entry"
+MERGE, MERGED = "merge_entry", "merge"  # the button, and the field of those to be merged
+RESTORE = "restore_entry"
+DELETED = "deleted_entry"  # in the session: the id of the entry deleted last
 
 
 def page() -> None:
@@ -34,7 +38,7 @@ def page() -> None:
     try:
         entry = service().entry(identifier)
     except NotFoundError:
-        cards.show_missing(words("page.no_entry", id=plain(identifier)), _back(words))
+        _show_missing(identifier, words)
         return
     show_entry(entry, words)
 
@@ -45,6 +49,8 @@ def page() -> None:
 def _list(words: Words) -> None:
     markup.show(markup.heading(words("page.cases"), level=1))
     actions.show_notice(DELETE, words)
+    if identifier := str(st.session_state.get(DELETED) or ""):
+        _offer_restoring(identifier, words)
     query = filters.current_query(NAME)
     st.session_state[filters.key(NAME, "q")] = ""
     filters.show_unknown(NAME, words)
@@ -94,6 +100,8 @@ def _back(words: Words) -> Markup:
 
 def show_entry(entry: Entry, words: Words) -> None:
     """Everything a reader may want of an entry, in the language of the page where it has it."""
+    st.session_state.pop(DELETED, None)
+    actions.show_notice(RESTORE, words)
     markup.show(markup.paragraph(_back(words)))
     markup.show(
         html(
@@ -105,6 +113,7 @@ def show_entry(entry: Entry, words: Words) -> None:
     markup.show(markup.pairs(rows(entry, words)))
     if entry.kind == "incident":
         _offer_outcome(entry, words)
+        _offer_merging(entry, words)
     sections = shown_sections(entry, words.language)
     if sections and all(section.language != words.language for section in sections):
         note = words("page.other_language", language=words(LANGUAGES[sections[0].language]))
@@ -113,6 +122,11 @@ def show_entry(entry: Entry, words: Words) -> None:
         cards.show_text(section.title, section.text)
     cards.show_fixes([answer_fix(fix, words) for fix in entry.fixes], words)
     markup.show(markup.section(words("heading.claims"), cards.claims(entry.claims, words)))
+    handed_in = [section for section in entry.sections if section.role == "input"]
+    if handed_in:
+        with st.expander(words("page.handed_in")):
+            for section in handed_in:
+                cards.show_command(section.text)
     if entry.signature:
         markup.show(markup.heading(words("heading.signature")))
         cards.show_command("\n".join(entry.signature))
@@ -134,9 +148,45 @@ def _offer_outcome(entry: Entry, words: Words) -> None:
         actions.button(words("page.resolve"), save, key=RESOLVE, words=words, make=submit)
 
 
+def _offer_merging(entry: Entry, words: Words) -> None:
+    """The form that merges others into this incident, those of the same failure first."""
+    records = {record.id: record for record in service().incidents()}
+    own = records.pop(entry.id, None)
+    if own is None or not records:
+        actions.show_notice(MERGE, words)  # the last of the others was merged
+        return
+    alike = sorted(records.values(), key=lambda each: each.signature != own.signature)
+    key = f"{MERGED}_{entry.id}"
+    with (
+        st.expander(words("page.merge"), expanded=actions.has_notice(MERGE)),
+        st.form(MERGE + "_form", border=False),
+    ):
+        markup.show(markup.paragraph(words("page.merge_help")))
+        st.multiselect(
+            words("page.merge_which"),
+            [record.id for record in alike],
+            format_func=lambda i: plain(
+                f"{records[i].date} · {records[i].title.get(words.language)} · {i}"
+            ),
+            placeholder=words("page.merge_choose"),
+            key=key,
+        )
+        act, submit = partial(_merge, entry.id, key), st.form_submit_button
+        actions.button(words("page.merge_now"), act, key=MERGE, words=words, make=submit)
+
+
+def _merge(identifier: str, key: str) -> Notice:
+    others: list[str] = st.session_state.get(key) or []
+    if not others:
+        return Notice(tone="possible", label="page.say_merged")
+    merge(service(), identifier, others)
+    st.session_state[key] = []
+    return Notice(tone="good", label="page.merged")
+
+
 def _offer_deletion(identifier: str, words: Words) -> None:
     with st.popover(words("page.delete")):
-        markup.show(markup.paragraph(words("page.delete_help")))
+        markup.show(markup.paragraph(words("page.delete_help", days=RESTORABLE_DAYS)))
         act = partial(_delete, identifier)
         actions.button(words("page.delete_now"), act, key=DELETE, words=words)
 
@@ -146,8 +196,30 @@ def _delete(identifier: str) -> Notice:
     from app.inputs.contributions import delete
 
     delete(service(), identifier)
+    st.session_state[DELETED] = identifier
     st.query_params.pop("id", None)
     return Notice(tone="good", label="page.deleted")
+
+
+def _show_missing(identifier: str, words: Words) -> None:
+    """Say that there is no such entry; one that was deleted may be restored."""
+    if not is_restorable(service(), identifier):
+        cards.show_missing(words("page.no_entry", id=plain(identifier)), _back(words))
+        return
+    cards.show_missing(words("page.was_deleted", id=plain(identifier)), _back(words))
+    _offer_restoring(identifier, words)
+
+
+def _offer_restoring(identifier: str, words: Words) -> None:
+    act = partial(_restore, identifier)
+    label = words("page.undo_delete", id=plain(identifier))
+    actions.button(label, act, key=RESTORE, words=words)
+
+
+def _restore(identifier: str) -> Notice:
+    """Bring the entry back and go to its page."""
+    st.query_params["id"] = restore(service(), identifier).id
+    return Notice(tone="good", label="page.restored")
 
 
 def _badges(entry: Entry, words: Words) -> Markup:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from app.render import present
 from app.render.escape import plain
 from app.web.components import cards, markup
 from app.web.components.markup import html
 from app.web.context import interface_words, parameter, service
-from kb.diagnose.rendering import answer_check, answer_fix
+from kb.diagnose.rendering import answer_check, answer_fix, answer_runbooks
 from kb.knowledge.labels import Words
 from kb.types.entries import Filters
 from kb.types.knowledge import Cause
@@ -86,6 +87,11 @@ def show_cause(cause: Cause, words: Words) -> None:
             reason=cards.inline(cause.restart_reason.get(language)),
         )
     )
+    team = [
+        *present.notices(service().notices_about(cause.id, language), words),
+        *present.runbooks(answer_runbooks(cause, words), words),
+    ]
+    markup.show(markup.join(cards.team_line(text, url) for text, url in team))
     for name, points in (
         ("heading.shows", cause.shows),
         ("heading.confirms", cause.confirms),

@@ -14,6 +14,7 @@ from app.web.components.answer_state import uploaded
 from app.web.components.markup import html
 from app.web.components.outcome_form import cause_choice
 from app.web.context import LANG, chat, interface_words, language, parameter, service
+from app.web.recent_answers import person
 from kb.chat.store import ID_BYTES, by_link
 from kb.chat.types import Conversation, IncidentOutcome, Question, Reply
 from kb.errors import KBError, NotFoundError
@@ -263,5 +264,5 @@ def _judge(ended: IncidentOutcome, conversation: str, judged: set[str]) -> None:
     feedback = Feedback(
         verdict=ended.verdict, cause=ended.cause, actual=ended.actual, diagnosis=conversation
     )
-    add_feedback(service(), feedback, source="web")
+    add_feedback(service(), feedback, source="web", by=f"{person()} {conversation}")
     judged.add(conversation)

@@ -42,6 +42,8 @@ def page() -> None:
         if work.value is not None:
             _diagnose(*work.value, words=words)
     actions.show_notice(RUN, words)
+    if service().site_waits():
+        show(markup.note(words("page.site_waits"), "possible"))
     state = _current(words)
     if state is None:
         show(markup.heading(words("page.lead"), level=1))

@@ -53,6 +53,13 @@ def test_an_incident_from_the_command_line(
     assert by_old_id.startswith("## full disk\n")
     assert "cleared the disk" in by_old_id
     assert run("export", one, "--lang", "zh") == by_old_id
+    run("delete", one)
+    assert run("list") == ""
+    run("restore", one)
+    assert run("export", other, "--lang", "zh") == by_old_id
+    run("delete", one)
+    run("delete", one, "--for-good")
+    assert cli.run(["incident", "restore", one], state=State(settings_source=lambda: settings)) == 1
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_confirmed_outcomes_change_the_next_answer(
     before = opened()
     resolved(before, [report(text, number) for number, text in enumerate(STALLS)], "checkpoint-io")
     seventh = report(SEVENTH, 6)
-    shipped = before.diagnose_text(seventh, language="en")
+    shipped, shipped_version = before.diagnose_text(seventh, language="en"), before.version()
     assert shipped.causes[0].id != "checkpoint-io"
 
     assert learn("--dry-run", "--format", "json") == 0
@@ -113,7 +113,10 @@ def test_confirmed_outcomes_change_the_next_answer(
     own = [item for item in learned.causes[0].evidence if item.origin == "site"]
     assert [item.reason for item in own] == ["incidents your team confirmed have “quobyte” as well"]
     assert own[0].quote == SEVENTH.format(seq=1822)
-    assert service.version() != before.version()
+    assert service.version() != shipped_version
+    # a server that was running all the while
+    assert before.version() == service.version()
+    assert before.diagnose_text(seventh, language="en").causes == learned.causes
 
     assert learn() == 0  # the same outcomes give the same bytes, and no second file
     assert [path.read_bytes() for path in learned_files(home)] == [first]
@@ -123,7 +126,9 @@ def test_confirmed_outcomes_change_the_next_answer(
     assert msgspec.to_builtins(back.diagnose_text(seventh, language="en")) | {"took_ms": 0} == (
         msgspec.to_builtins(shipped) | {"took_ms": 0}
     )
-    assert back.version() == before.version()
+    assert back.version() == shipped_version
+    assert before.diagnose_text(seventh, language="en").causes == shipped.causes
+    assert before.version() == shipped_version
     assert learn("--undo") == 1
 
 

@@ -19,7 +19,10 @@ from app.inputs.contributions import (
     Resolution,
     add_feedback,
     add_text,
+    change_feedback,
     delete,
+    delete_feedback,
+    find_feedback,
     read_feedback,
     resolve,
 )
@@ -89,6 +92,28 @@ def test_feedback_about_no_cause_is_refused(service: FakeService, wrong: Feedbac
     with pytest.raises(InputError, match="'nobody' is not a cause"):
         add_feedback(service, wrong, source="api")  # type: ignore[arg-type]
     assert read_feedback(service) == ()  # type: ignore[arg-type]
+
+
+def test_feedback_is_changed_and_taken_back(service: FakeService) -> None:
+    """By who speaks of what, or by its id; what was taken back is gone, for both."""
+    right = Feedback(verdict="right", cause="rank-crash")
+    wrong = Feedback(verdict="wrong", cause="rank-crash", actual=UNKNOWN)
+    first = add_feedback(service, right, source="web", by="ada log")  # type: ignore[arg-type]
+    add_feedback(service, wrong, source="web", by="ada log")  # type: ignore[arg-type]
+    add_feedback(service, right, source="web", by="bob log")  # type: ignore[arg-type]
+    assert len(read_feedback(service)) == 2  # type: ignore[arg-type]
+    found = find_feedback(service, "ada log")  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.id, found.feedback) == (first.id, wrong)
+    changed = change_feedback(service, first.id, right)  # type: ignore[arg-type]
+    assert (changed.id, changed.source, changed.feedback) == (first.id, "web", right)
+    delete_feedback(service, first.id)  # type: ignore[arg-type]
+    assert find_feedback(service, "ada log") is None  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError):
+        delete_feedback(service, first.id)  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError):
+        change_feedback(service, first.id, right)  # type: ignore[arg-type]
+    assert len(read_feedback(service)) == 1  # type: ignore[arg-type]
 
 
 def test_secrets_in_comments_are_not_kept(service: FakeService) -> None:

@@ -6,26 +6,41 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from app.inputs.contributions import Changes, Resolution, add_text, delete, edit, merge, resolve
+from app.inputs.contributions import (
+    Changes,
+    Resolution,
+    add_reading,
+    add_text,
+    delete,
+    edit,
+    merge,
+    resolve,
+    restore,
+)
 from app.render.incident_markdown import render_incidents
 from kb.bootstrap import open_service
 from kb.chat.chat import Chat
 from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
 from kb.errors import InputError, NotFoundError
 from kb.knowledge.labels import Words
+from kb.saved import load_diagnosis, save_diagnosis
 from kb.service import LANGUAGES
 from kb.settings import Settings
+from kb.store import Store
 from kb.types.entries import CauseClaim, Entry, Hit, RankPlace
 from kb.types.knowledge import Bilingual
+from tests.stored import stored_rows
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -115,6 +130,48 @@ def test_a_resolved_incident_is_met_again(service: Service) -> None:
     assert not names(service, log(900), identifier)
 
 
+@pytest.mark.parametrize(
+    ("now", "fix", "commands", "is_first"),
+    [
+        pytest.param("", FIX, (), True, id="no framework named"),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            FIX,
+            (),
+            True,
+            id="another framework's log",
+        ),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            "moved the checkpoints of DeepSpeed to node7",
+            (),
+            False,
+            id="a fix for another framework",
+        ),
+        pytest.param(
+            "Our Megatron-LM job hangs while it saves.\n\n",
+            FIX,
+            ("deepspeed --num_gpus 8 train.py",),
+            False,
+            id="a command for another framework",
+        ),
+    ],
+)
+def test_what_helped_the_team_is_first_whatever_framework_is_named(
+    service: Service, now: str, fix: str, commands: tuple[str, ...], is_first: bool
+) -> None:
+    """The same incident is the same whatever its log calls the framework; fixes name their own."""
+    identifier = add(service, f"deepspeed.initialize: DeepSpeedEngine, zero stage 3\n{log(812)}")
+    resolve(service, identifier, Resolution(cause="checkpoint-io", fix=fix, commands=commands))
+    answer = service.diagnose_text(f"{now}{log(900)}", language="en")
+    assert answer.met_before is not None
+    assert answer.met_before.entry == identifier
+    assert answer.causes[0].id == "checkpoint-io"
+    assert answer.first_fix is not None
+    assert (answer.first_fix.title == fix) is is_first
+    assert [item.title for item in answer.causes[0].fixes].count(fix) <= 1
+
+
 def test_an_incident_of_another_error_is_not_met(service: Service) -> None:
     """The same cause and words are not enough where the log shows another failure."""
     identifier = add(service, log(812))
@@ -122,6 +179,101 @@ def test_an_incident_of_another_error_is_not_met(service: Service) -> None:
     other = log(900).replace("OSError: [Errno 28] No space left on device", "OSError: bad gateway")
     met = service.diagnose_text(other.replace("7340032", "11")).met_before
     assert met is None or met.entry != identifier
+
+
+SCRIPT = (
+    "#!/bin/bash\nexport NCCL_TIMEOUT=7200\nexport NCCL_IB_DISABLE=1\n"
+    "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345\n"
+    "torchrun --nproc_per_node 8 train.py --zero 3\n"
+)
+
+
+REPORT = f"Our job hung after an hour.\n\n{SCRIPT}\n{log(4812)}"
+
+
+def put(service: Service, text: str, way: str) -> str:
+    """Add a log as API and command line do, as the page does, or from the link to its diagnosis."""
+    if way == "text":
+        return add(service, text)
+    reading = service.read_text(text)
+    if way == "page":
+        return add_reading(service, reading, name="pasted.log", text=text)
+    saved = save_diagnosis(service, service.judge(reading))
+    return add_reading(service, load_diagnosis(service, saved.id).reading, name="any.log")
+
+
+def test_the_same_log_is_one_incident(service: Service) -> None:
+    """From page, link or API: the second addition leads to the first and changes nothing."""
+    for first, second in permutations(("text", "page", "link"), 2):
+        identifier = put(service, REPORT, first)
+        resolve(service, identifier, DISK_FULL)
+        stored = service.entry(identifier)
+        assert put(service, REPORT, second) == identifier
+        assert service.entry(identifier) == stored
+        assert len(service.incidents()) == 1
+        other = add(service, REPORT.replace("after an hour", "after a day"))
+        assert len(service.incidents()) == 2
+        merge(service, other, [identifier])
+        assert {put(service, REPORT, way) for way in (first, second)} <= {other, identifier}
+        assert service.entry(identifier).id == other
+        assert len(service.incidents()) == 1
+        delete(service, other)
+
+
+@pytest.mark.parametrize("way", ["text", "page", "link"])
+def test_a_stored_incident_is_diagnosed_as_the_log_was(service: Service, way: str) -> None:
+    """Scripts and settings stay, without secrets: causes, shares and warnings are the same."""
+    reading = service.read_text(REPORT)
+    identifier = put(service, REPORT, way)
+    entry = service.entry(identifier)
+    delete(service, identifier)
+    assert "hf_abc" not in str(entry)
+    assert "NCCL_IB_DISABLE=1" in entry.input_text
+    again = service.diagnose_text(entry.input_text, language="en")
+    once = service.answer(reading, language="en")
+    assert [(c.id, c.probability) for c in again.causes] == [
+        (c.id, c.probability) for c in once.causes
+    ]
+    assert {w.setting for w in once.warnings} == {w.setting for w in again.warnings} != set()
+    assert not [chunk for chunk in entry.chunks if "torchrun" in chunk.text]
+
+
+def test_a_deleted_incident_comes_back_whole(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With outcome, tags and the ids merged into it, for thirty days and no second longer."""
+    one, two = add(service, log(812)), add(service, log(813))
+    resolve(service, one, DISK_FULL, by="ada")
+    merge(service, one, [two])
+    stored = service.entry(one)
+    now = time.time()
+    delete(service, one)
+    assert not names(service, log(900), one)
+    monkeypatch.setattr("app.inputs.contributions.time.time", lambda: now + 30 * 86_400 + 5)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    monkeypatch.setattr("app.inputs.contributions.time.time", lambda: now + 30 * 86_400 - 5)
+    assert restore(service, one) == stored
+    assert service.entry(two) == service.entry(one) == stored
+    assert names(service, log(900), one)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    delete(service, one, for_good=True)
+    with pytest.raises(NotFoundError, match="no deleted entry"):
+        restore(service, one)
+    assert stored_rows(service.store.path, "SELECT id FROM deleted_entries") == []
+
+
+def test_what_was_deleted_long_ago_is_gone_for_good(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening the store deletes it, also where nobody deletes anything else."""
+    identifier = add(service, log(812))
+    delete(service, identifier)
+    later = time.time() + 31 * 86_400
+    monkeypatch.setattr("kb.store.store.time.time", lambda: later)
+    Store.open(service.store.path).close()
+    assert stored_rows(service.store.path, "SELECT id FROM deleted_entries") == []
 
 
 def test_confirmed_threads_vote_and_guesses_do_not(service: Service) -> None:

@@ -433,8 +433,7 @@ def test_the_best_check_tells_the_leading_causes_apart() -> None:
     assert best is not None
     assert (best.command, best.tells) == ("c2", "c2.")
     assert best.outcomes == (
-        "high. → supports: Title alpha.",
-        "high. → speaks against: Title beta., Title gamma.",
+        "high. → supports: Title alpha.; speaks against: Title beta., Title gamma.",
         "low. → speaks against: Title alpha.",
     )
     assert answer_check(ALPHA.checks[2], KNOWLEDGE, EN) == best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,29 @@ def test_feedback_comes_back_newest_first(store: Store) -> None:
     for feedback in rows:
         store.records.put_feedback(feedback)
     assert store.records.list_feedback() == rows[::-1]
+
+
+def test_feedback_is_taken_back_by_its_id(store: Store) -> None:
+    """One is read and deleted by its id; the others stay."""
+    row = FeedbackRow(
+        id="f1",
+        diagnosis_id="d",
+        entry_id="",
+        verdict="right",
+        cause="",
+        comment="",
+        created_s=1.0,
+        source="api",
+    )
+    for feedback in (row, replace(row, id="f2")):
+        store.records.put_feedback(feedback)
+    assert store.records.get_feedback("f1") == row
+    assert (store.records.delete_feedback("f1"), store.records.delete_feedback("f1")) == (
+        True,
+        False,
+    )
+    assert store.records.get_feedback("f1") is None
+    assert [feedback.id for feedback in store.records.list_feedback()] == ["f2"]
 
 
 def test_conversations_expire(store: Store) -> None:

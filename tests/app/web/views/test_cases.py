@@ -13,6 +13,7 @@ from markupsafe import escape
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Expander
 
+from app.inputs.contributions import delete
 from app.render.escape import plain
 from app.render.listing import render_entry
 from app.web.views import cases as browse
@@ -241,6 +242,39 @@ def test_only_incidents_have_an_outcome(
     real.store.delete([entry.id])
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_incidents_that_are_one_are_merged_on_the_page(
+    real: Service, open_page: OpenPage, lang: Language
+) -> None:
+    """Those of the same failure stand first; without a choice nothing happens."""
+    words = Words(real.knowledge.labels, lang)
+    ids = [f"incident-{digit * 16}" for digit in "abc"]
+    causes = ("rank-crash", "gpu-hardware", "rank-crash")
+    entries = [make_entry(i, cause, kind="incident") for i, cause in zip(ids, causes, strict=True)]
+    real.apply(entries)
+    page = open_page("cases", id=ids[0], lang=lang)
+    page.button(key="merge_entry").click().run()
+    assert words("page.say_merged") in html_of(page)
+    choice = page.multiselect(key=f"merge_{ids[0]}")
+    offered = [next(i for i in ids if i in option) for option in choice.options]
+    assert offered == [ids[2], ids[1]]
+    choice.set_value([ids[2]])
+    page.button(key="merge_entry").click().run()
+    assert words("page.merged") in html_of(page)
+    assert real.entry(ids[2]).id == ids[0]
+    assert real.entry(ids[0]).merged == (ids[2],)
+    assert page.multiselect(key=f"merge_{ids[0]}").value == []
+    page.multiselect(key=f"merge_{ids[0]}").set_value([ids[1]])
+    page.button(key="merge_entry").click().run()
+    assert words("page.merged") in html_of(page)  # also where no other is left to merge
+    real.delete(ids)
+    alone = make_entry(ids[0], "rank-crash", kind="incident")
+    real.apply([alone])
+    page = open_page("cases", id=ids[0], lang=lang)
+    assert "merge_entry" not in [button.key for button in page.button]
+    real.delete(ids)
+
+
 # --- deleting -----------------------------------------------------------------------------------
 
 
@@ -254,6 +288,28 @@ def test_an_imported_entry_can_be_deleted(real: Service, open_page: OpenPage) ->
     assert address_of(page) == {}
     with pytest.raises(NotFoundError):
         real.entry(entry.id)
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_deleted_entry_is_brought_back(real: Service, open_page: OpenPage, lang: str) -> None:
+    """Right after it was deleted, or from its old address; once it is back nothing offers it."""
+    entry = make_entry("incident-fedcba9876543210", "rank-crash", kind="incident")
+    real.apply([entry])
+    page = open_page("cases", id=entry.id, lang=lang)
+    page.button(key="delete_entry").click().run()
+    page.button(key="restore_entry").click().run()
+    assert address_of(page) == {"id": [entry.id]}
+    assert {"zh": "已恢复。", "en": "It is back."}[lang] in html_of(page)
+    assert real.entry(entry.id).title == entry.title
+    page.button(key="delete_entry").click().run()
+    late = open_page("cases", id=entry.id, lang=lang)
+    assert {"zh": "还可以恢复", "en": "can still be restored"}[lang] in html_of(late)
+    late.button(key="restore_entry").click().run()
+    assert real.entry(entry.id).title == entry.title
+    assert "restore_entry" not in [button.key for button in late.button]
+    delete(real, entry.id, for_good=True)
+    gone = open_page("cases", id=entry.id, lang=lang)
+    assert "restore_entry" not in [button.key for button in gone.button]
 
 
 def test_a_reviewed_case_offers_no_deletion(real: Service, open_page: OpenPage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from markupsafe import escape
@@ -11,8 +12,14 @@ from app.render.escape import plain
 from kb.knowledge.labels import Words
 from kb.service import Service
 from kb.types.entries import Filters
+from kb.types.knowledge import Bilingual, Runbook, TeamNotice
 from kb.types.vocabulary import Language
 from tests.app.web.conftest import OpenPage, codes_of, html_of, shown_text
+
+
+def both(text: str) -> Bilingual:
+    """The same text in both languages."""
+    return Bilingual(zh=text, en=text)
 
 
 def test_all_causes_stand_there_with_their_cases(real: Service, open_page: OpenPage) -> None:
@@ -47,6 +54,44 @@ def test_a_cause_is_whole(lang: Language, real: Service, open_page: OpenPage) ->
     words = Words(real.knowledge.labels, lang)
     standings = [words.term("claim", fix.status) for fix in cause.fixes]
     assert [fold.label.rpartition(" · ")[2] for fold in page.expander] == standings
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_what_the_team_adds_to_a_cause(
+    lang: Language, real: Service, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its runbooks as links and the notices about it, not those about another cause."""
+    title, url = both("When storage stalls"), "https://wiki.example.com/storage"
+    cause = real.knowledge.cause_by_id["checkpoint-io"]
+    site = replace(cause, runbooks=(Runbook(title=title, url=url),))
+    notices = tuple(
+        TeamNotice(id=cause, text=both(f"note on {cause} <b>"), causes=(cause,))
+        for cause in ("checkpoint-io", "network-config")
+    )
+    causes = tuple(site if cause.id == site.id else cause for cause in real.knowledge.causes)
+    knowledge = replace(real.knowledge, causes=causes, notices=notices)
+    monkeypatch.setattr(real, "knowledge", knowledge)
+    shown = html_of(open_page("causes", lang=lang, id="checkpoint-io"))
+    words = Words(real.knowledge.labels, lang)
+    assert f"{words('site.notice')}" in shown
+    assert "note on checkpoint-io &lt;b&gt;" in shown
+    assert "note on network-config" not in shown
+    assert 'href="https://wiki.example.com/storage"' in shown
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_an_outcome_of_a_check_is_said_once(
+    lang: Language, real: Service, open_page: OpenPage
+) -> None:
+    """What it supports and what it speaks against stand behind one observation."""
+    cause = real.knowledge.cause_by_id["collective-mismatch"]
+    page = shown_text(html_of(open_page("causes", lang=lang, id=cause.id))).replace(" ", "")
+    outcomes = [outcome for check in cause.checks for outcome in check.outcomes]
+    assert any(outcome.supports and outcome.refutes for outcome in outcomes)
+    for outcome in outcomes:
+        text = plain(outcome.observation.get(lang).replace("`", ""))
+        alike = [each for each in outcomes if each.observation == outcome.observation]
+        assert page.count(f"{escape(text)} →".replace(" ", "")) == len(alike)
 
 
 def test_a_cause_that_is_not_there(open_page: OpenPage) -> None:

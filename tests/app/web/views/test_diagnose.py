@@ -475,13 +475,40 @@ def test_feedback_reaches_the_store(service: Service) -> None:
     assert len(read_feedback(service)) == before + 1  # the same once more is not counted again
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_feedback_is_changed_and_taken_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch, lang: Language
+) -> None:
+    """Also from the link and in another tab: the form holds what was said, which counts once."""
+    monkeypatch.setattr("app.web.components.answer_actions.person", lambda: f"browser {lang}")
+    before = len(read_feedback(service))
+    page = diagnose(LOG, lang=lang)
+    words = words_of(page, lang)
+    assert "feedback_take_back" not in [button.key for button in page.button]
+    page.radio[0].set_value(words("page.right"))
+    page.button(key="feedback_send").click().run()
+    kept = save_diagnosis(service, service.judge(service.read_text(LOG)))
+    linked = visit(lang=lang, d=kept.id)
+    assert linked.radio[0].value == "right"
+    assert words("page.right") in text_of(linked)
+    linked.radio[0].set_value(words("page.wrong"))
+    linked.button(key="feedback_send").click().run()
+    (stored,) = read_feedback(service)[before:]
+    assert (stored.feedback.verdict, stored.feedback.diagnosis) == ("wrong", kept.id)
+    linked.button(key="feedback_take_back").click().run()
+    assert words("page.taken_back") in text_of(linked)
+    assert len(read_feedback(service)) == before
+    assert linked.radio[0].value is None
+    assert "feedback_take_back" not in [button.key for button in linked.button]
+
+
 def test_who_is_signed_in_has_one_word_on_an_answer(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind a proxy that names people the last word of one counts; two people have two."""
     before = len(read_feedback(service))
     for name, verdict in (("ada", "page.wrong"), ("ada", "page.right"), ("bob", "page.wrong")):
-        monkeypatch.setattr("app.web.components.answer_actions.signed_in", lambda name=name: name)
+        monkeypatch.setattr("app.web.recent_answers.signed_in", lambda name=name: name)
         page = diagnose(LOG)
         page.radio[0].set_value(words_of(page, "en")(verdict))
         page.button(key="feedback_send").click().run()
@@ -591,6 +618,17 @@ def test_feedback_fills_the_incident(
     if cause is not None:
         assert (entry.causes[0].id, entry.fixes[0].title.en) == (cause, "Emptied /scratch")
     service.delete([entry.id])
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_a_changed_site_folder_is_told(
+    service: Service, monkeypatch: pytest.MonkeyPatch, lang: Language
+) -> None:
+    """The page says that a restart is due, and nothing where none is."""
+    text = Words(service.knowledge.labels, lang)("page.site_waits")
+    assert text not in text_of(visit(lang=lang))
+    monkeypatch.setattr(service, "site_waits", lambda: True)
+    assert text in text_of(visit(lang=lang))
 
 
 def test_the_next_log_begins_with_empty_forms() -> None:
