@@ -33,11 +33,12 @@ REFUTE_NATS = -1.8
 # What somebody says who has mended it: more than any line of the log. That what was advised did not
 # help says less: it may have been done wrongly, or be one of two causes.
 ENDED_NATS = 4.0
-NOT_IT_NATS = -2.5
+NOT_IT_NATS = -1.2
 ENDING = f"{CHECK_RESULT}ending:"
 MOVED = 0.02  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
 WHY_QUOTES = 3
+UNKNOWN = "unknown"  # the cause that is none; its checks tell where to look
 ASKED_CAUSES = 4  # leading causes a question has to tell apart
 FLATTER = 0.5  # power on the probabilities when the verdict is nearly certain: what would test it?
 
@@ -82,6 +83,9 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
     results = _result_signals(conversation.check_results, service.knowledge)
     endings = _ending_signals(conversation.endings, service.knowledge)
     verdict = service.judge(reading, observed=(*results, *endings))
+    told = conversation.remarks or any(item.kind == "text" for item in verdict.signals)
+    if verdict.status == "no_timeout" and told:
+        verdict = replace(verdict, status="unknown")  # who tells of it has a problem
     return replace(verdict, answers=conversation.model_answers)
 
 
@@ -104,7 +108,6 @@ def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str])
     return replace(
         reading,
         words=f"{text}\n{reading.words}",
-        remark_chars=len(text) + 1,
         word_places=(),  # remarks stand on no line of the log
         incident=incident,
     )
@@ -196,7 +199,7 @@ def take_back(
             one for one in conversation.check_results if one.quote not in retracted
         ),
         endings=tuple(one for one in conversation.endings if one.quote not in retracted),
-        open_checks=(*conversation.open_checks, *again),
+        open_checks=(*conversation.open_checks, *again)[-1:],
     )
     return left, retracted
 
@@ -277,20 +280,23 @@ def next_question(
     assessment: Assessment, asked_checks: Sequence[str], knowledge: Knowledge, words: Words
 ) -> Question | None:
     """The check not asked yet whose outcome separates the leading causes best, as a question."""
-    leading = assessment.diagnosis.causes[:ASKED_CAUSES]
-    shares = {cause.id: cause.probability for cause in leading}
+    leading = [cause.id for cause in assessment.diagnosis.causes[:ASKED_CAUSES]]
+    if assessment.diagnosis.status == "unknown":  # first where it stands, then why
+        leading = [UNKNOWN, *leading]
+    shares = {cause: assessment.probability(cause) for cause in leading}
     provided = evidence_provided(assessment.reading, knowledge.input_evidence)
     checks = [
         check
         for cause in leading
-        for check in askable_checks(knowledge, cause.id, assessment.reading.incident)
+        for check in askable_checks(knowledge, cause, assessment.reading.incident)
         if check.id not in asked_checks
         and check.gives not in provided
         and is_open(check, assessment.verdict.seen)
     ]
     commands = job_commands(knowledge.launchers, assessment.reading, assessment.verdict.seen)
     checks = commands.checks(checks)
-    best = best_check(checks, shares)
+    general = [check for check in checks if check.id.startswith(f"{UNKNOWN}/")]
+    best = best_check(checks, shares) if not general else general[-1]
     if best is None:
         best = best_check(checks, {cause: share**FLATTER for cause, share in shares.items()})
     if best is None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.chat import acts, check_answers
@@ -22,6 +23,7 @@ from kb.chat.types import Conversation, Reply, Turn
 from kb.diagnose.reader import load_model
 from kb.embed import embedded_model
 from kb.errors import InputError
+from kb.knowledge.load import Knowledge
 from kb.text.language import answer_language
 from kb.text.redact import redact
 from kb.text.tokenizer import default_tokenizer
@@ -47,22 +49,11 @@ class Chat:
             clock: seconds since the epoch.
 
         Raises:
-            DataError: data/chat.yaml breaks its schema.
+            DataError: data/chat.yaml or a fitted model is missing, damaged or breaks its schema.
         """
         self._service = service
         self._clock = clock
-        data, embedder = service.settings.data, embedded_model(service.settings.data)
-        normalise = default_tokenizer().normalise
-
-        def scorer(folder: str) -> MessageScorer:
-            return MessageScorer(load_model(data / folder), embedder, normalise, folder)
-
-        self._intents = IntentReader(
-            load_phrases(data, service.knowledge),
-            service.knowledge,
-            ActReader(scorer(acts.FOLDER)),
-            CheckAnswerReader(scorer(check_answers.FOLDER)),
-        )
+        self._intents = open_intents(service.settings.data, service.knowledge)
         self._dialogue = Dialogue(service, self._intents)
         self._store = ConversationStore(
             service.store.records,
@@ -219,3 +210,22 @@ class Chat:
         turn = Turn(asked=message, reply=replace(reply, diagnosis=None), at_s=self._clock())
         self._store.save(replace(conversation, turns=(*conversation.turns, turn)))
         return reply
+
+
+def open_intents(data: Path, knowledge: Knowledge) -> IntentReader:
+    """Reads messages with the phrases and fitted models of `data`.
+
+    Raises:
+        DataError: they are missing, damaged or do not belong together.
+    """
+    embedder, normalise = embedded_model(data), default_tokenizer().normalise
+
+    def scorer(folder: str) -> MessageScorer:
+        return MessageScorer(load_model(data / folder), embedder, normalise, folder)
+
+    return IntentReader(
+        load_phrases(data, knowledge),
+        knowledge,
+        ActReader(scorer(acts.FOLDER)),
+        CheckAnswerReader(scorer(check_answers.FOLDER)),
+    )

@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 MAX_REMARK_CHARS = 1000  # longer ones are pastes
 SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
 MAX_MODEL_ANSWERS = 8  # the last ones are sent again with the report
+# Requests that a note may answer better than what is known of the incident.
+NOTED: frozenset[Intent] = frozenset(
+    {"happened", "cause", "fix", "next", "help", "unclear", "off_topic", "search", "why"}
+)
+NOTE_SCORE = 0.68  # of a note that answers such a request
 MAX_SHOWN = 40  # cases remembered as shown
-MAX_OPEN = 3  # questions whose answer is still understood
 _SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
 # Replies about the conversation itself: what is repeated is the answer before them.
 ABOUT_CHAT: frozenset[Intent] = frozenset(
@@ -85,6 +89,8 @@ class Dialogue:
             return self._reply(self._log(conversation, reading, meaning, text))
         if meaning.settled and asked is not None:
             return self._reply(_settled(conversation, asked, meaning.settled, text))
+        if asked is not None and not meaning.requests and meaning.check_result is None:
+            conversation = replace(conversation, asked_outcome=asked)  # asked again, beside it
         return self._reply(self._step(conversation, text, reading, meaning))
 
     # --- what the message does -------------------------------------------------------------
@@ -133,9 +139,18 @@ class Dialogue:
         if meaning.remark:
             return self._remark(conversation, reading, meaning)
         requests = meaning.requests or (UserRequest(intent="unclear", text=text),)
+        requests = tuple(self._noted(request) for request in requests)
         if meaning.language and requests[0].intent == "language":
             return self._repeat_answer(conversation, requests[0])
         return Step(conversation=conversation, requests=requests, asks=False)
+
+    def _noted(self, request: UserRequest) -> UserRequest:
+        """The request, or one for the note that answers it well: “what does SeqNum mean?”."""
+        if request.intent not in NOTED:
+            return request
+        hits = self._service.find_notes(request.text, limit=1)
+        is_answered = bool(hits) and hits[0].score >= NOTE_SCORE
+        return replace(request, intent="how_to") if is_answered else request
 
     def _log(
         self, conversation: Conversation, reading: LogReading, meaning: Meaning, text: str
@@ -185,16 +200,16 @@ class Dialogue:
             return Step(conversation=told, requests=(request,), asks=False)
         cause = meant_cause(assessment, self._service, request, conversation.focus)
         is_denied = request.settles == "denied" and not (request.causes and not request.is_denial)
-        ending = Ending(cause=cause, quote=request.text, is_denied=is_denied)
+        endings = conversation.endings
         outcome = None
-        if not is_denied:
+        if is_denied:
+            endings = (*endings, Ending(cause=cause, quote=request.text, is_denied=True))
+        else:  # moves nothing before somebody says yes to it
             leading = assessment.diagnosis.causes[0].id
             verdict: Literal["right", "wrong"] = "right" if cause == leading else "wrong"
             outcome = IncidentOutcome(verdict=verdict, cause=leading, actual=cause)
         return Step(
-            conversation=replace(
-                told, endings=(*told.endings, ending), asked_outcome=outcome, focus=""
-            ),
+            conversation=replace(told, endings=endings, asked_outcome=outcome, focus=""),
             requests=(replace(request, causes=(cause,), settles=_SETTLES[is_denied]),),
             previous=conversation,
             asks=is_denied,
@@ -355,18 +370,18 @@ def _settled(conversation: Conversation, asked: IncidentOutcome, said: str, text
     """Yes or no to whether it ended so."""
     request = UserRequest(intent="outcome", text=text, causes=(asked.actual,))
     if said == "yes":
+        ending = Ending(cause=asked.actual, quote=text)
         return Step(
-            conversation=conversation,
+            conversation=replace(conversation, endings=(*conversation.endings, ending)),
+            previous=conversation,
             requests=(replace(request, settles="confirmed"),),
             asks=False,
             event="settled",
             outcome=asked,
         )
-    endings = tuple(one for one in conversation.endings if one.cause != asked.actual)
     return Step(
-        conversation=replace(conversation, endings=endings),
+        conversation=conversation,
         requests=(replace(request, settles="denied"),),
-        previous=conversation,
         asks=False,
         event="settled",
     )
@@ -422,6 +437,6 @@ def _after(
     return replace(
         after,
         asked_checks=(*others, question.check),
-        open_checks=(*conversation.open_checks, question.check)[-MAX_OPEN:],
+        open_checks=(question.check,),
         asked_for=next(iter(answers[0].ranked), ""),
     )

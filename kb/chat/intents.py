@@ -28,11 +28,13 @@ Settled = Literal["", "confirmed", "denied"]
 
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
 REPORT_CHARS = 120  # a question is shorter
+TOLD_CHARS = 30  # of what is stated in a message that reports an incident
+MAX_REQUESTS = 2  # answered of one message, the last ones
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
 TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
-TAKEN = 0.65  # probability from which a message is taken as an outcome of the check just asked
-TAKEN_LATER = 0.85  # of a check asked before
+TAKEN = 0.75  # probability from which a message is taken as an outcome of the check just asked
+TAKEN_LATER = 0.92  # of a check asked before
 SURE = 0.45  # of an act; below it what such acts have in common decides first
 CERTAIN = 0.75  # of an act that is read against what stands in a log
 REPLY_SHARE = 0.5  # of yes, no and “cannot tell” together, from which a message is one of them
@@ -46,6 +48,9 @@ LOOKUPS: frozenset[Intent] = frozenset({"search", "case", "setting", "cause", "o
 STATING: frozenset[Act] = frozenset({"tell", "suspect"})
 REPLYING: frozenset[Act] = frozenset({"yes", "no", "unsure"})
 ENDING: frozenset[Act] = frozenset({"fixed", "not_it"})
+ANSWERING: frozenset[Act] = frozenset(
+    {*STATING, *REPLYING, "not_it"}
+)  # what an answer to a check looks like
 LANGUAGES: Mapping[Act, Language] = {"lang_zh": "zh", "lang_en": "en"}
 ASKING: frozenset[Act] = frozenset(
     {
@@ -56,6 +61,28 @@ ASKING: frozenset[Act] = frozenset(
 GROUPS: tuple[frozenset[Act], ...] = (STATING, REPLYING, ENDING, ASKING)
 # Acts that need an incident; without one they are rare.
 OF_INCIDENT: frozenset[Act] = frozenset({"fixed", "not_it", "retract", "same_job", "sure"})
+# Acts that do harm where they were not meant, and the probability from which they count.
+CONSEQUENTIAL: Mapping[Act, float] = {
+    "fixed": 0.8,
+    "not_it": 0.75,
+    "retract": 0.65,
+    "new_job": 0.65,
+    "same_job": 0.65,
+    "impatient": 0.65,
+    "search": 0.65,
+    "case": 0.65,
+    "help": 0.65,
+}
+# Questions of the field: without a word of it they are about something else.
+GENERAL: frozenset[Act] = frozenset({"how_to", "cause", "setting", "search"})
+# Questions that, where they name a cause, ask whether it is that one.
+SUPPOSING: frozenset[Act] = frozenset({"why", "happened", "sure", "recap"})
+# Acts that, where they name a place in a list, ask about what stands there.
+PLACING: frozenset[Act] = frozenset(
+    {"option", "case", "cause", "happened", "how_to", "search", "similar", "recap", "help"}
+)
+# Not answered beside anything else.
+BESIDE: frozenset[Intent] = frozenset({"courtesy", "help", "unclear", "off_topic", "impatient"})
 # What orders the assistant about and tells nothing of an incident.
 ORDERING: frozenset[Act] = frozenset(
     {"lang_zh", "lang_en", "case", "search", "similar", "help", "new_job", "not_it"}
@@ -81,9 +108,6 @@ RETRACTING = (
     " previous remark message statement that it was wrong sorry never mind please the thing is not"
     " of on in we 忘掉 忽略 撤回 收回 刚才 刚刚 之前 前面 说的 说错了 那句 那条 这条 关于 我 的 了"
     " 不算 作废 不要了 是 不是"
-)
-_LANGUAGE_NAMES = re.compile(
-    r"(?i)chinese|mandarin|中文|汉语|普通话|国语|english|英文|英语|[\u4e00-\u9fff]语|语言|language"
 )
 _MEANT = re.compile(
     r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
@@ -217,7 +241,12 @@ class IntentReader:
         if replied is not None:
             return replied
         retraction = next(
-            (item for item in sentences(text) if self._act(item, situation) == "retract"), ""
+            (
+                item
+                for item in sentences(text)
+                if self._phrases.is_taken_back(item) and self._acts.read(item)["retract"] > SURE
+            ),
+            "",
         )
         if retraction and situation.has_incident:
             return Meaning(retraction=retraction, remark=self._correction(text, situation))
@@ -289,43 +318,53 @@ class IntentReader:
             return None
         if situation.after_cases:
             return Meaning(requests=(self._request("case", text),))
-        # A bare figure is what a button of an older question says; words mean what was just asked.
-        of_question = situation.just_asked or _DIGIT.search(text) is not None
+        if situation.outcome_asked and number <= 2:
+            return Meaning(settled="yes" if number == 1 else "no")
         for check in situation.open_checks[:1]:
-            if of_question and number <= len(check.outcomes):
+            if situation.just_asked and number <= len(check.outcomes):
                 result = CheckResult(check=check.id, outcome=number, quote=text)
                 return Meaning(check_result=result)
         return Meaning(requests=(self._request("cause", text),)) if situation.has_incident else None
 
     def _reply(self, text: str, situation: Situation) -> Meaning | None:
         """Yes, no or “cannot tell” to what was asked."""
-        asked = situation.model_asked or situation.outcome_asked or situation.open_checks
+        if situation.outcome_asked:
+            return self._settled(text)
+        asked = situation.model_asked or situation.just_asked
         if not asked or len(text) > REPORT_CHARS:
             return None
         shares = self._acts.read(text)
         if _share(shares, REPLYING) < REPLY_SHARE:
             return None
         reply = max(REPLYING, key=lambda act: (shares[act], act))
+        if reply != "unsure" and self._tells(text):
+            return None  # “it isn't the network” says more than no
         if situation.model_asked:
             return Meaning(cannot_answer=True) if reply == "unsure" else Meaning(remark=text)
-        if situation.outcome_asked:
-            return Meaning(settled="yes" if reply == "yes" else "no")
         if reply == "unsure":
             return Meaning(cannot_answer=True)
         check = situation.open_checks[0]
         result = self.answer_to(text, [check], least=TAKEN)  # “no, it passes” says more than “no”
         return Meaning(check_result=result) if result else _yes_or_no(text, reply, check)
 
+    def _settled(self, text: str) -> Meaning | None:
+        """Yes or no to how it ended; “yes, keep it. Though …” is one."""
+        first = next(iter(clauses(next(iter(sentences(text)), ""))), "")
+        shares = self._acts.read(first)
+        yes = shares["yes"] + shares["fixed"]
+        no = shares["no"] + shares["not_it"]
+        if max(yes, no) < REPLY_SHARE:
+            return None
+        return Meaning(settled="yes" if yes > no else "no")
+
     def _outcome_seen(self, text: str, situation: Situation) -> Meaning | None:
         """An outcome of an open check in the person's own words."""
         if not situation.open_checks or len(text) > REPORT_CHARS or self.asks(text):
             return None
-        shares = self._acts.read(text)
-        if shares["retract"] > SURE or _share(shares, ENDING) > CERTAIN:
+        if _share(self._acts.read(text), ANSWERING) < REPLY_SHARE:
             return None
         least = TAKEN if situation.just_asked else TAKEN_LATER
         result = self.answer_to(text, situation.open_checks[:1], least=least)
-        result = result or self.answer_to(text, situation.open_checks[1:])
         return Meaning(check_result=result) if result else None
 
     def answer_to(
@@ -365,6 +404,9 @@ class IntentReader:
         shares = dict(self._acts.read(sentence))
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
+        for act, least in CONSEQUENTIAL.items():
+            if shares[act] < least:
+                shares[act] *= RARE
         total = sum(shares.values())
         best = max(shares, key=shares.__getitem__)
         if shares[best] < SURE * total:
@@ -379,7 +421,7 @@ class IntentReader:
             yield from REPLYING
         if not situation.has_incident:
             yield from OF_INCIDENT
-        if not _LANGUAGE_NAMES.search(sentence):
+        if not self._phrases.languages_in(sentence):
             yield from LANGUAGES
         if not self._phrases.ordinal_in(sentence):
             yield "option"
@@ -387,14 +429,12 @@ class IntentReader:
             yield "setting"
         if not (self._phrases.causes_in(sentence) or self._phrases.ordinal_in(sentence)):
             yield "cause"
-        if self._phrases.is_of_the_field(sentence):
-            yield "off_topic"
 
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
         read = _Read()
         for sentence in sentences(text):
             act = self._act(sentence, situation)
-            if act in STATING:
+            if act in STATING or act == "retract":  # of one thing the last word counts
                 read.remarks.append(sentence)
                 continue
             if act in REPLYING and len(sentence) < len(text):
@@ -416,12 +456,15 @@ class IntentReader:
         if act in ENDING:
             return replace(request, settles="confirmed" if act == "fixed" else "denied")
         if act in LANGUAGES:
-            named = LANGUAGES[act] if re.search(_NAMES[act], sentence) else None
-            return replace(request, language=named)
-        if act == "option" and situation.after_cases:
-            return replace(request, intent="case")
-        if act == "why" and situation.has_incident and not request.causes:
-            return replace(request, causes=situation.hinted_causes)
+            named = self._phrases.languages_in(sentence)
+            return replace(request, language=next(iter(named - {None}), None))
+        if request.ordinal and act in PLACING:
+            return replace(request, intent="case" if situation.after_cases else "cause")
+        if act in GENERAL and not (self._tells(sentence) or request.settings or request.platforms):
+            return replace(request, intent="off_topic")
+        if situation.has_incident and act in SUPPOSING:
+            causes = request.causes or (situation.hinted_causes if act == "why" else ())
+            return replace(request, intent="why" if causes else request.intent, causes=causes)
         return request
 
     def _assertions(self, question: str) -> list[str]:
@@ -441,16 +484,19 @@ class IntentReader:
     def _weighed(self, text: str, read: _Read, situation: Situation) -> Meaning:
         """Weigh requests and remarks: a report without an incident is an incident."""
         requests, remark, job = list(read.requests.values()), " ".join(read.remarks), read.job
-        if len(requests) > 1:
-            requests = [item for item in requests if item.intent != "courtesy"] or requests[:1]
-        if not situation.has_incident and self._is_report(text):
-            about = tuple(item for item in requests if item.intent == "setting")
-            if situation.reports_hang:
-                return Meaning(remark=text, requests=about, job=job)
-            return Meaning(requests=about or (self._request("search", text),))
+        if len(requests) > 1 or remark:
+            kept = [item for item in requests if item.intent not in BESIDE]
+            requests = kept[-MAX_REQUESTS:] or ([] if remark else requests[:1])
+        if not situation.has_incident and self._is_report(text, remark, situation):
+            about = tuple(item for item in requests if item.intent in ("setting", "how_to"))
+            return Meaning(remark=text, requests=about, job=job)
         is_lookup = any(item.intent in LOOKUPS for item in requests)
-        if not situation.has_incident and situation.reports_hang and not is_lookup:
-            others = tuple(item for item in requests if item.intent not in ABOUT_INCIDENT)
+        if not situation.has_incident and situation.reports_hang and (remark or not is_lookup):
+            others = tuple(
+                item
+                for item in requests
+                if item.intent not in ABOUT_INCIDENT and item.intent not in {*NO_ANSWER, "courtesy"}
+            )
             return Meaning(remark=text, requests=others, job=job)
         if requests:
             is_evidence = situation.has_incident and bool(remark)
@@ -467,17 +513,20 @@ class IntentReader:
     def _tells(self, text: str) -> bool:
         return self._phrases.is_of_the_field(text) or bool(self._phrases.causes_in(text))
 
-    def _is_report(self, text: str) -> bool:
-        """Whether a message is so long that it tells of something, whatever it asks besides."""
-        return len(text) >= REPORT_CHARS and self._phrases.is_of_the_field(text)
+    def _is_report(self, text: str, remark: str, situation: Situation) -> bool:
+        """Whether a message tells of an incident, whatever it asks besides."""
+        if situation.reports_hang and len(text) >= REPORT_CHARS:
+            return True
+        told = situation.has_evidence or situation.reports_hang or len(remark) >= TOLD_CHARS
+        return bool(remark) and told and self._tells(text)
 
     def _stated(self, text: str, situation: Situation) -> Meaning:
         """The meaning of a message that states something."""
         ours = self._tells(text)
-        if situation.has_incident or situation.reports_hang:
+        if situation.has_incident or situation.reports_hang or situation.has_evidence:
             return Meaning(remark=text)
         intent: Intent = "off_topic"
-        if situation.has_evidence or ours:
+        if ours:
             intent = "search"
         elif len(default_tokenizer().tokens(text)) <= FEW_WORDS:
             intent = "unclear"
@@ -506,12 +555,6 @@ class IntentReader:
             if identifier or _UPPER.fullmatch(name):
                 names.append(identifier or name)
         return tuple(dict.fromkeys(names))
-
-
-_NAMES: Mapping[Act, str] = {
-    "lang_zh": r"(?i)chinese|mandarin|中文|汉语|普通话|国语",
-    "lang_en": r"(?i)english|英文|英语",
-}
 
 
 def _share(shares: Mapping[Act, float], acts: Iterable[Act]) -> float:

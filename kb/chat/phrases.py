@@ -10,6 +10,7 @@ from pathlib import Path
 from kb.errors import DataError
 from kb.knowledge.load import Knowledge, read_yaml
 from kb.text.expression_set import ExpressionSet
+from kb.types.vocabulary import Language
 
 MAX_CHARS = 1000  # of a text that are read; a message is shorter, the rest is a report
 
@@ -47,6 +48,13 @@ class Ordinal(PhraseGroup):
     number: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageName(PhraseGroup):
+    """Names of a language; None: one that nothing is answered in."""
+
+    language: Language | None
+
+
 class PhraseSet:
     """Tells which of several phrase groups match a text, all at once."""
 
@@ -79,16 +87,20 @@ class Phrasebook:
         field: words of this field.
         orders: orders to an assistant that stand in logs.
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
+        takes_back: words that take back or correct what was said; `keeps` say the contrary.
         choices: nothing but a place in a list.
     """
 
     topics: tuple[CausePhrase, ...]
     platforms: tuple[Platform, ...]
     ordinals: tuple[Ordinal, ...]
+    languages: tuple[LanguageName, ...]
     field: PhraseGroup
     orders: PhraseGroup
     denials: PhraseGroup
     complaints: PhraseGroup
+    takes_back: PhraseGroup
+    keeps: PhraseGroup
     choices: PhraseGroup
 
     @cached_property
@@ -102,9 +114,11 @@ class Phrasebook:
             "topics": self.topics,
             "platforms": self.platforms,
             "ordinals": self.ordinals,
+            "languages": self.languages,
             "field": (self.field,),
             "orders": (self.orders,),
             "denials": (self.denials, self.complaints),
+            "takes_back": (self.takes_back, self.keeps),
             "choices": (self.choices,),
         }
         return {name: PhraseSet(group) for name, group in groups.items()}
@@ -132,6 +146,10 @@ class Phrasebook:
         """The number in a list the text names, counted from 1; 0 for none."""
         return next((self.ordinals[at].number for at in self.sets["ordinals"].match(text)), 0)
 
+    def languages_in(self, text: str) -> set[Language | None]:
+        """The languages the text names."""
+        return {self.languages[at].language for at in self.sets["languages"].match(text)}
+
     def is_order(self, line: str) -> bool:
         """Whether a line gives orders to an assistant, such as to ignore its instructions."""
         return bool(self.sets["orders"].match(line))
@@ -139,6 +157,10 @@ class Phrasebook:
     def is_denial(self, text: str) -> bool:
         """Whether the text says that what it names is in order, or is not the cause."""
         return self.sets["denials"].match(text) == (0,)
+
+    def is_taken_back(self, text: str) -> bool:
+        """Whether the text has words that take something back."""
+        return self.sets["takes_back"].match(text) == (0,)
 
     def choice_in(self, text: str) -> int:
         """The place in a list, counted from 1, that is all the text says; 0 for none."""

@@ -229,8 +229,8 @@ class Conversation:
         language: of the last reply; the person asked for it where `language_pinned`.
         reading: the incident, as read from the logs and from a description that began it.
         remarks: what the person wrote about it since (redacted), oldest first.
-        asked_checks: checks asked about, none of them twice; `open_checks` are those of them that
-            nobody has answered yet, the last one last.
+        asked_checks: checks asked about, none of them twice; `open_checks` holds the last one, as
+            long as nobody has answered it.
         asked_for: the cause that led when the last of them was asked.
         endings: what was said of how it ended; of one cause the last word counts.
         asked_outcome: the outcome the last reply asked to confirm.

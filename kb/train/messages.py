@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from kb.chat import acts, check_answers
 from kb.chat.acts import ACTS, ALWAYS, ActReader, MessageScorer, message_features, vectorise
 from kb.chat.check_answers import NONE, TROUBLE, CheckAnswerReader, answer_class
+from kb.chat.sentences import sentences
 from kb.chat.types import Act
 from kb.diagnose.reader import ReaderModel, save_model
 from kb.embed import Embedder, embedded_model
 from kb.knowledge.load import load_knowledge
 from kb.settings import shipped_data
 from kb.text.tokenizer import default_tokenizer
+from kb.train.reports import Report, load_reports
 from kb.types.knowledge import Check
 from kb.types.vocabulary import Language
 
@@ -36,7 +38,8 @@ MESSAGES, ANSWERS = Path("chat/messages.jsonl"), Path("chat/check_answers.jsonl"
 MIN_COUNT = 4  # messages a feature must stand in
 ACT_STRENGTH, ANSWER_STRENGTH, TROUBLE_STRENGTH = 4.0, 8.0, 3.0  # inverse penalty on large weights
 TOLD = 6  # of the answers every so many is a message that tells a fact, too
-TOLD_CHARS = 8  # of such an answer at least; shorter ones are a yes or a no
+TOLD_CHARS = range(8, 110)  # of a sentence that tells one; a shorter one is a yes or a no
+TOLD_SENTENCES = 3000  # of the reports that are messages that tell a fact
 ROUNDS = 400
 NEVER = -20.0  # nats of an act without a message
 STEP = 1 / 64  # weights are whole multiples of it: the last bits differ between processors
@@ -144,20 +147,27 @@ def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> MessageScore
     return MessageScorer(model, embedder, default_tokenizer().normalise, folder)
 
 
-def facts(answers: Sequence[LabelledAnswer]) -> list[LabelledMessage]:
-    """Some of the answers as messages that tell a fact, whatever was asked before."""
-    told = [one for one in answers if one.option != NONE and len(one.text) >= TOLD_CHARS]
-    return [LabelledMessage(text=one.text, act="tell") for one in told[::TOLD]]
+def facts(answers: Sequence[LabelledAnswer], reports: Sequence[Report]) -> list[LabelledMessage]:
+    """Messages that tell a fact: some of the answers, and sentences of reports."""
+    told = [one.text for one in answers if one.option != NONE][::TOLD]
+    said = [sentence for report in reports for sentence in sentences(report.text)]
+    said = [one for one in said if not one.rstrip().endswith(("?", "？"))]
+    told += said[:: max(len(said) // TOLD_SENTENCES, 1)]
+    return [LabelledMessage(text=one, act="tell") for one in told if len(one) in TOLD_CHARS]
 
 
 def judge_acts(
-    messages: Sequence[LabelledMessage], embedder: Embedder, folds: int
+    messages: Sequence[LabelledMessage],
+    told: Sequence[LabelledMessage],
+    embedder: Embedder,
+    folds: int,
 ) -> Counter[tuple[str, str]]:
-    """How often a message of an act, left out of the fit, is read as each act."""
+    """How often a message of an act, left out of the fit, is read as each act; `told` stay in."""
     pairs: Counter[tuple[str, str]] = Counter()
     for fold in range(folds):
         rest = [item for number, item in enumerate(messages) if number % folds != fold]
-        reader = ActReader(_scorer(fit_acts(rest, embedder), embedder, acts.FOLDER))
+        model = fit_acts([*rest, *told], embedder)
+        reader = ActReader(_scorer(model, embedder, acts.FOLDER))
         for item in messages[fold::folds]:
             shares = reader.read(item.text)
             pairs[item.act, max(shares, key=shares.__getitem__)] += 1
@@ -216,14 +226,14 @@ def main() -> None:
     options = parser.parse_args()
     data: Path = options.data
     messages, answers = read_messages(data / MESSAGES), read_answers(data / ANSWERS)
-    embedder = embedded_model(data)
-    knowledge = load_knowledge(data)
+    embedder, knowledge = embedded_model(data), load_knowledge(data)
+    told = facts(answers, load_reports(data / "reports"))
     checks = [check for cause in knowledge.causes for check in cause.checks if check.outcomes]
     if options.folds:
-        print(act_table(judge_acts(messages, embedder, options.folds)))  # noqa: T201 - its only output
+        print(act_table(judge_acts(messages, told, embedder, options.folds)))  # noqa: T201 - its only output
         print(answer_table(judge_answers(answers, checks, embedder, options.folds)))  # noqa: T201
     else:
-        save_model(data / acts.FOLDER, fit_acts([*messages, *facts(answers)], embedder))
+        save_model(data / acts.FOLDER, fit_acts([*messages, *told], embedder))
         save_model(data / check_answers.FOLDER, fit_answers(answers, checks, embedder))
 
 

@@ -47,7 +47,7 @@ def answer_outcome(answer: IntentAnswer) -> None:
         answer.say_of("verdict", "chat.outcome_is" if kept else "chat.outcome_open", subject)
         answer.focus = subject if kept else ""
     elif answer.request.settles == "confirmed":
-        answer.say("note", "chat.outcome_good")
+        answer.say("note", "chat.outcome_heard")
         say_changes(answer)
         answer.focus = subject
     else:

@@ -11,12 +11,16 @@ from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 2  # notes named beside the one that is shown
 QUOTE_CHARS = 200
+FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def answer_how_to(answer: IntentAnswer) -> None:
     """The note that answers the question, else its settings or causes, else that none does."""
-    hits = answer.service.find_notes(answer.request.text, answer.language)
+    question = answer.request.text
+    if not answer.request.platforms:  # the incident's frameworks are meant
+        question = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
+    hits = answer.service.find_notes(question, answer.language)
     if hits:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:

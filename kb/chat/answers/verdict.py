@@ -68,7 +68,8 @@ def answer_tell(answer: IntentAnswer) -> None:
         if answer.question is None:
             answer_next(answer)
         return
-    is_description = answer.before is None and not answer.changes  # it is the incident itself
+    had_causes = answer.before is not None and bool(answer.before.diagnosis.causes)
+    is_description = not had_causes and not answer.changes  # it is the incident itself
     if diagnosis is None or diagnosis.status == "no_timeout" or leading is None or is_description:
         answer_log(answer)
         return
@@ -86,7 +87,7 @@ def answer_tell(answer: IntentAnswer) -> None:
     say_changes(answer)
     if denied_causes:
         _say_denial(answer, denied_causes)
-    before = (answer.before.diagnosis if answer.before else diagnosis).causes[0]
+    before = (answer.before.diagnosis if answer.before and had_causes else diagnosis).causes[0]
     label = "chat.still_leads" if before.id == leading.id else "chat.now_leads"
     answer.say_of("verdict", label, leading.id)
     if before.id != leading.id:

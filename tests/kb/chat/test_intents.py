@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from kb.chat.assessment import find_check
+from kb.chat.chat import open_intents
 from kb.chat.intents import IntentReader, Meaning, Situation, message_language
-from kb.chat.phrases import load_phrases
 from kb.chat.types import Intent
 from kb.service import Service
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat
@@ -38,6 +38,7 @@ QUESTIONS = {
     "recap": {"recap"},
 }
 PLACES = {"second": 2, "third": 3}
+LEAST = dict.fromkeys([*QUESTIONS, "question_open", "statement", "denial", "retract"], 1.0)
 MESSAGES = yaml.safe_load((HERE / "messages.yaml").read_text(encoding="utf-8"))
 # The messages were written in three lots, each before the patterns had met it. At first sight 71 of
 # 99, then 40 of 50, then 35 of 42 were right: expect five in six of words nobody tuned for. The
@@ -48,14 +49,15 @@ MIN_RIGHT = 0.98
 @pytest.fixture(scope="module")
 def intents(service: Service) -> IntentReader:
     """Understands with the shipped phrasebook."""
-    return IntentReader(load_phrases(service.settings.data, service.knowledge), service.knowledge)
+    return open_intents(service.settings.data, service.knowledge)
 
 
 @pytest.fixture(scope="module")
 def situation(service: Service) -> Situation:
     """Right after a log: an incident, and a question with options."""
     check = find_check(service.knowledge, CHECK)
-    return Situation(has_incident=True, open_check=check, just_asked=True, has_evidence=True)
+    assert check is not None
+    return Situation(has_incident=True, open_checks=(check,), just_asked=True, has_evidence=True)
 
 
 def of(*names: str) -> list[str]:
@@ -68,41 +70,43 @@ def is_quiet(meaning: Meaning) -> bool:
     return not meaning.remark and meaning.check_result is None and not meaning.retraction
 
 
-@pytest.mark.parametrize("text", SENTENCES["question_open"])
-def test_what_asks_is_no_evidence(intents: IntentReader, situation: Situation, text: str) -> None:
-    """A question tells nothing and answers no check, whatever cause or sign it names."""
-    meaning = intents.read(text, situation)
-    assert is_quiet(meaning)
-    assert meaning.requests != ()
+def is_question_of(group: str, meaning: Meaning) -> bool:
+    """Whether it is read as what the group asks: of a cause, a place, what happened."""
+    if not is_quiet(meaning) or not meaning.requests:
+        return False
+    request = meaning.requests[0]
+    if group == "question_open":
+        return True
+    place = PLACES.get(group, request.ordinal)
+    return request.intent in QUESTIONS[group] and request.ordinal == place
 
 
-@pytest.mark.parametrize(
-    ("group", "text"), [(group, text) for group in QUESTIONS for text in SENTENCES[group]]
-)
-def test_a_question_goes_to_its_answer(
-    intents: IntentReader, situation: Situation, group: str, text: str
+def is_remark(text: str, meaning: Meaning) -> bool:
+    """Whether a statement is evidence to be weighed, also one that says what is in order."""
+    return meaning.check_result is not None or (
+        meaning.remark == text and not meaning.retraction and not meaning.requests
+    )
+
+
+@pytest.mark.parametrize("group", sorted(LEAST))
+def test_most_of_a_group_is_read_rightly(
+    intents: IntentReader, situation: Situation, group: str
 ) -> None:
-    """About a cause, about what happened, about what to do, about a place in the ranking."""
+    """The share of each group's messages that is read as what they are."""
     if group == "off_topic":  # no cue of the engine speaks of the weather
         situation = replace(situation, has_evidence=False)
-    meaning = intents.read(text, situation)
-    assert is_quiet(meaning)
-    request = meaning.requests[0]
-    assert request.intent in QUESTIONS[group]
-    if group in PLACES:
-        assert request.ordinal == PLACES[group]
-    if group == "question_why":
-        assert request.causes != ()
-
-
-@pytest.mark.parametrize("text", of("statement", "denial"))
-def test_statements_and_denials_are_remarks(
-    intents: IntentReader, situation: Situation, text: str
-) -> None:
-    """A statement is evidence to be weighed, also one that says what is in order."""
-    meaning = intents.read(text, situation)
-    assert meaning.remark == text
-    assert (meaning.requests, meaning.retraction) == ((), "")
+    wrong = []
+    for text in SENTENCES[group]:
+        meaning = intents.read(text, situation)
+        if group in ("statement", "denial"):
+            right = is_remark(text, meaning)
+        elif group == "retract":
+            right = bool(meaning.retraction) and not meaning.requests
+        else:
+            right = is_question_of(group, meaning)
+        if not right:
+            wrong.append(text)
+    assert 1 - len(wrong) / len(SENTENCES[group]) >= LEAST[group], wrong
 
 
 @pytest.mark.parametrize("text", SENTENCES["denial"])
@@ -111,14 +115,6 @@ def test_a_denial_names_its_cause(intents: IntentReader, text: str) -> None:
     remark = intents.remark(text)
     assert remark.is_denial
     assert remark.causes != ()
-
-
-@pytest.mark.parametrize("text", SENTENCES["retract"])
-def test_a_correction_takes_back(intents: IntentReader, situation: Situation, text: str) -> None:
-    """The sentence that takes a remark back is known as that and asks nothing."""
-    meaning = intents.read(text, situation)
-    assert meaning.retraction != ""
-    assert meaning.requests == ()
 
 
 @pytest.mark.parametrize("text", SENTENCES["choice"])
@@ -136,7 +132,7 @@ def test_a_bare_place_later_is_a_place_in_the_ranking(
     intents: IntentReader, situation: Situation, text: str
 ) -> None:
     """Once another answer stands between, the words mean the second cause."""
-    later = Situation(has_incident=True, open_check=situation.open_check)
+    later = Situation(has_incident=True, open_checks=situation.open_checks)
     (request,) = intents.read(text, later).requests
     assert (request.intent, request.ordinal) == ("cause", 2)
 
