@@ -37,6 +37,7 @@ TAKEN = 0.75  # probability from which a message is taken as an outcome of the c
 TAKEN_LATER = 0.92  # of a check asked before
 SURE = 0.45  # of an act; below it what such acts have in common decides first
 CERTAIN = 0.75  # of an act that is read against what stands in a log
+RETRACTED = 0.3  # of taking back, beside words that do
 REPLY_SHARE = 0.5  # of yes, no and “cannot tell” together, from which a message is one of them
 RARE = 0.05  # what is left of an act that makes no sense in the situation
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
@@ -113,7 +114,6 @@ _MEANT = re.compile(
     r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
 )
 _DIGIT = re.compile(r"\d")
-_ASKS = re.compile(r"[?？][)）\"”’''\s!！.。~～]*$")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -244,7 +244,8 @@ class IntentReader:
             (
                 item
                 for item in sentences(text)
-                if self._phrases.is_taken_back(item) and self._acts.read(item)["retract"] > SURE
+                if self._phrases.is_taken_back(item)
+                and self._acts.read(item)["retract"] > RETRACTED
             ),
             "",
         )
@@ -285,7 +286,7 @@ class IntentReader:
 
     def asks(self, sentence: str) -> bool:
         """Whether a sentence asks, with or without a question mark, and so states nothing."""
-        return _ASKS.search(sentence) is not None or self._share_asking(sentence) > REPLY_SHARE
+        return self._phrases.is_asked(sentence) or self._share_asking(sentence) > REPLY_SHARE
 
     def remark(self, text: str) -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
@@ -404,6 +405,9 @@ class IntentReader:
         shares = dict(self._acts.read(sentence))
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
+        if self._phrases.is_asked(sentence):
+            for act in (*STATING, *REPLYING, *ENDING):
+                shares[act] *= RARE
         for act, least in CONSEQUENTIAL.items():
             if shares[act] < least:
                 shares[act] *= RARE

@@ -87,6 +87,7 @@ class Phrasebook:
         field: words of this field.
         orders: orders to an assistant that stand in logs.
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
+        asking: forms of a question.
         takes_back: words that take back or correct what was said; `keeps` say the contrary.
         choices: nothing but a place in a list.
     """
@@ -99,6 +100,7 @@ class Phrasebook:
     orders: PhraseGroup
     denials: PhraseGroup
     complaints: PhraseGroup
+    asking: PhraseGroup
     takes_back: PhraseGroup
     keeps: PhraseGroup
     choices: PhraseGroup
@@ -118,6 +120,7 @@ class Phrasebook:
             "field": (self.field,),
             "orders": (self.orders,),
             "denials": (self.denials, self.complaints),
+            "asking": (self.asking,),
             "takes_back": (self.takes_back, self.keeps),
             "choices": (self.choices,),
         }
@@ -157,6 +160,10 @@ class Phrasebook:
     def is_denial(self, text: str) -> bool:
         """Whether the text says that what it names is in order, or is not the cause."""
         return self.sets["denials"].match(text) == (0,)
+
+    def is_asked(self, text: str) -> bool:
+        """Whether the text has the form of a question."""
+        return bool(self.sets["asking"].match(text))
 
     def is_taken_back(self, text: str) -> bool:
         """Whether the text has words that take something back."""
