@@ -79,7 +79,7 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
     """What the logs mean with all that was said of them; None where there are none."""
     if conversation.reading is None:
         return None
-    reading = _with_remarks(service, conversation.reading, conversation.remarks)
+    reading = _with_remarks(service, conversation.reading, conversation)
     results = _result_signals(conversation.check_results, service.knowledge)
     endings = _ending_signals(conversation.endings, service.knowledge)
     verdict = service.judge(reading, observed=(*results, *endings))
@@ -89,11 +89,13 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
     return replace(verdict, answers=conversation.model_answers)
 
 
-def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str]) -> LogReading:
+def _with_remarks(service: Service, reading: LogReading, conversation: Conversation) -> LogReading:
     """The reading with the person's remarks, the newest first: of one thing the last word counts.
 
-    Versions and settings they name are read anew each time: one taken back is gone.
+    Versions and settings they name are read anew each time: one taken back is gone. Sentences that
+    are guarded come first, where no learned model reads them.
     """
+    remarks = conversation.remarks
     if not remarks:
         return reading
     incident = reading.incident
@@ -104,10 +106,16 @@ def _with_remarks(service: Service, reading: LogReading, remarks: Sequence[str])
             versions=incident.versions | named.versions,
             settings=incident.settings | named.settings,
         )
-    text = "\n".join(reversed(remarks))
+    plain = list(reversed(remarks))
+    for sentence in conversation.guarded:
+        plain = [remark.replace(sentence, "").strip() for remark in plain]
+    guarded = [one for one in reversed(conversation.guarded) if any(one in r for r in remarks)]
+    first = "".join(f"{one}\n" for one in guarded)
+    second = "".join(f"{one}\n" for one in plain if one)
     return replace(
         reading,
-        words=f"{text}\n{reading.words}",
+        words=f"{first}{second}{reading.words}",
+        remark_chars=len(first),
         word_places=(),  # remarks stand on no line of the log
         incident=incident,
     )
@@ -299,16 +307,19 @@ def next_question(
     best = best_check(checks, shares) if not general else general[-1]
     if best is None:
         best = best_check(checks, {cause: share**FLATTER for cause, share in shares.items()})
-    if best is None:
-        return None
+    return check_question(best, words) if best else None
+
+
+def check_question(check: Check, words: Words) -> Question:
+    """A check as a question with its outcomes as options."""
     return Question(
-        check=best.id,
-        text=words("chat.ask", tells=mid_sentence(best.tells.get(words.language))),
+        check=check.id,
+        text=words("chat.ask", tells=mid_sentence(check.tells.get(words.language))),
         options=tuple(
             Option(number=number, text=outcome.observation.get(words.language))
-            for number, outcome in enumerate(best.outcomes, start=1)
+            for number, outcome in enumerate(check.outcomes, start=1)
         ),
-        command=best.command,
+        command=check.command,
     )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from kb.chat.answers import ANSWERS
 from kb.chat.answers.answer import IntentAnswer, Step
 from kb.chat.answers.suggestions import suggest
-from kb.chat.assessment import Assessment, assess, changes, find_check, next_question, take_back
-from kb.chat.endings import meant_cause, outcome_question
+from kb.chat.assessment import (
+    Assessment,
+    assess,
+    changes,
+    check_question,
+    find_check,
+    next_question,
+    take_back,
+)
+from kb.chat.endings import CONFIRM, meant_cause, outcome_question
 from kb.chat.intents import NO_ANSWER, IntentReader, Meaning, Settled, Situation, UserRequest
 from kb.chat.paste import without_sentences
 from kb.chat.types import (
@@ -27,6 +35,7 @@ from kb.chat.types import (
 from kb.diagnose.signals import Signal
 from kb.knowledge.labels import Words
 from kb.logs.incident.merge import merge_readings, other_job
+from kb.text.tokenizer import default_tokenizer
 from kb.types.incident import LogReading
 
 if TYPE_CHECKING:
@@ -40,6 +49,8 @@ NOTED: frozenset[Intent] = frozenset(
     {"happened", "cause", "fix", "next", "help", "unclear", "off_topic", "search", "why"}
 )
 NOTE_SCORE = 0.68  # of a note that answers such a request
+NOTE_WORDS = 3  # of such a request; “what now?” is about the incident
+MAX_GUARDED = 100  # sentences
 MAX_SHOWN = 40  # cases remembered as shown
 _SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
 # Replies about the conversation itself: what is repeated is the answer before them.
@@ -89,8 +100,7 @@ class Dialogue:
             return self._reply(self._log(conversation, reading, meaning, text))
         if meaning.settled and asked is not None:
             return self._reply(_settled(conversation, asked, meaning.settled, text))
-        if asked is not None and not meaning.requests and meaning.check_result is None:
-            conversation = replace(conversation, asked_outcome=asked)  # asked again, beside it
+        conversation = replace(conversation, asked_outcome=asked)
         return self._reply(self._step(conversation, text, reading, meaning))
 
     # --- what the message does -------------------------------------------------------------
@@ -111,7 +121,9 @@ class Dialogue:
             just_asked=last is not None
             and last.question is not None
             and last.question.check in conversation.open_checks[-1:],
-            outcome_asked=conversation.asked_outcome is not None,
+            outcome_asked=conversation.asked_outcome is not None
+            and last is not None
+            and (last.question is None or last.question.check == CONFIRM),
             model_asked=bool(conversation.model_question),
             reports_hang="hang" in events or {"distributed", "failure"} <= events,
             has_evidence=bool(events or signals),
@@ -123,6 +135,8 @@ class Dialogue:
     def _step(
         self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
     ) -> Step:
+        if meaning.job == "new" and meaning.remark:
+            return self._remark(_with_incident(conversation, None), reading, meaning)
         if meaning.job == "new":
             cleared = _with_incident(conversation, None)
             return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
@@ -145,11 +159,19 @@ class Dialogue:
         return Step(conversation=conversation, requests=requests, asks=False)
 
     def _noted(self, request: UserRequest) -> UserRequest:
-        """The request, or one for the note that answers it well: “what does SeqNum mean?”."""
-        if request.intent not in NOTED:
+        """The request, or one for the note that answers it well: “what does SeqNum mean?”.
+
+        A question of the field that nothing of ours answers is known as that.
+        """
+        if request.intent not in (*NOTED, "how_to"):
             return request
         hits = self._service.find_notes(request.text, limit=1)
-        is_answered = bool(hits) and hits[0].score >= NOTE_SCORE
+        if request.intent == "how_to":
+            is_unanswerable = not hits and not request.settings
+            intent: Intent = "unclear" if is_unanswerable else "how_to"
+            return replace(request, intent=intent, unanswerable=is_unanswerable)
+        words = default_tokenizer().tokens(request.text)
+        is_answered = bool(hits) and hits[0].score >= NOTE_SCORE and len(words) >= NOTE_WORDS
         return replace(request, intent="how_to") if is_answered else request
 
     def _log(
@@ -188,14 +210,43 @@ class Dialogue:
             certain = without_sentences(reading, self._intents.suppositions(remark))
             reading = certain if certain.words.strip() else reading
             return Step(conversation=_with_incident(conversation, reading), requests=requests)
-        added = replace(conversation, remarks=(*conversation.remarks, remark))
+        added = self._with_remark(conversation, remark)
+        if requests[0].has_helped:
+            return self._helped(conversation, added, requests)
         return Step(conversation=added, requests=requests, previous=conversation)
+
+    def _helped(
+        self,
+        previous: Conversation,
+        conversation: Conversation,
+        requests: tuple[UserRequest, ...],
+    ) -> Step:
+        """A remark that may tell what mended it: asked for, and nothing is kept before a yes."""
+        assessment = assess(self._service, conversation, conversation.language or "en")
+        outcome = None
+        if assessment is not None and assessment.diagnosis.causes:
+            outcome = self._outcome(assessment, requests[0], conversation)
+        return Step(
+            conversation=replace(conversation, asked_outcome=outcome),
+            requests=requests,
+            previous=previous,
+            event="helped" if outcome else "",
+        )
+
+    def _outcome(
+        self, assessment: Assessment, request: UserRequest, conversation: Conversation
+    ) -> IncidentOutcome:
+        cause = meant_cause(assessment, self._service, request, conversation.focus)
+        leading = assessment.diagnosis.causes[0].id
+        verdict: Literal["right", "wrong"] = "right" if cause == leading else "wrong"
+        return IncidentOutcome(verdict=verdict, cause=leading, actual=cause)
 
     def _ended(self, conversation: Conversation, request: UserRequest, meaning: Meaning) -> Step:
         """It ended so, or what was shown was wrong: both move the ranking."""
         assessment = assess(self._service, conversation, conversation.language or "en")
-        remarks = (meaning.remark[:MAX_REMARK_CHARS],) if meaning.remark else ()
-        told = replace(conversation, remarks=(*conversation.remarks, *remarks))
+        told = conversation
+        if meaning.remark:
+            told = self._with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
         if assessment is None:
             return Step(conversation=told, requests=(request,), asks=False)
         cause = meant_cause(assessment, self._service, request, conversation.focus)
@@ -204,16 +255,22 @@ class Dialogue:
         outcome = None
         if is_denied:
             endings = (*endings, Ending(cause=cause, quote=request.text, is_denied=True))
-        else:  # moves nothing before somebody says yes to it
-            leading = assessment.diagnosis.causes[0].id
-            verdict: Literal["right", "wrong"] = "right" if cause == leading else "wrong"
-            outcome = IncidentOutcome(verdict=verdict, cause=leading, actual=cause)
+        elif assessment.diagnosis.causes:  # moves nothing before somebody says yes to it
+            outcome = self._outcome(assessment, request, conversation)
         return Step(
             conversation=replace(told, endings=endings, asked_outcome=outcome, focus=""),
             requests=(replace(request, causes=(cause,), settles=_SETTLES[is_denied]),),
             previous=conversation,
             asks=is_denied,
             event="ended",
+        )
+
+    def _with_remark(self, conversation: Conversation, remark: str) -> Conversation:
+        guarded = self._intents.guarded(remark)
+        return replace(
+            conversation,
+            remarks=(*conversation.remarks, remark),
+            guarded=(*conversation.guarded, *guarded)[-MAX_GUARDED:],
         )
 
     def _retraction(
@@ -241,8 +298,7 @@ class Dialogue:
         checks = (find_check(self._service.knowledge, check) for check in conversation.open_checks)
         result = self._intents.answer_to(remark, [check for check in checks if check is not None])
         if result is None:
-            remark = remark[:MAX_REMARK_CHARS]
-            return replace(conversation, remarks=(*conversation.remarks, remark))
+            return self._with_remark(conversation, remark[:MAX_REMARK_CHARS])
         return replace(
             conversation,
             check_results=(*conversation.check_results, result),
@@ -298,7 +354,9 @@ class Dialogue:
             number=conversation.turns[-1].reply.number + 1 if conversation.turns else 1,
             intent=first,
             language=language,
-            statements=tuple(dict.fromkeys(item for one in answers for item in one.statements)),
+            statements=tuple(
+                dict.fromkeys(item for one in _asked_first(answers) for item in one.statements)
+            ),
             question=base.question,
             changes=moved,
             diagnosis=diagnosis,
@@ -313,13 +371,16 @@ class Dialogue:
         A new one comes where the leading cause has changed since.
         """
         conversation = step.conversation
-        if conversation.asked_outcome is not None:
+        if step.event in ("ended", "helped") and conversation.asked_outcome is not None:
             return outcome_question(conversation.asked_outcome, self._service.knowledge, words)
         is_next = any(request.intent == "next" for request in step.requests)
         if not (step.asks or is_next) or assessment is None:
             return None
         if assessment.diagnosis.status == "no_timeout":
             return None
+        if step.requests[0].intent == "language" and conversation.open_checks:
+            check = find_check(self._service.knowledge, conversation.open_checks[-1])
+            return check_question(check, words) if check else None
         waits = bool(conversation.open_checks) and conversation.asked_for == _leading(assessment)
         if waits and not is_next:
             return None
@@ -360,6 +421,11 @@ def _with_incident(conversation: Conversation, reading: LogReading | None) -> Co
         turns=conversation.turns,
         reading=reading,
     )
+
+
+def _asked_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:
+    """Answers to questions before what a remark beside them moved; a log's verdict comes first."""
+    return sorted(answers, key=lambda answer: answer.request.intent == "tell")
 
 
 def _leading(assessment: Assessment) -> str:
@@ -431,7 +497,7 @@ def _after(
         shown_cases=tuple(cases)[-MAX_SHOWN:],
         unanswered=next((one.request.text for one in answers if one.request.unanswerable), ""),
     )
-    if question is None or conversation.asked_outcome is not None:
+    if question is None or question.check == CONFIRM:
         return after
     others = (check for check in conversation.asked_checks if check != question.check)
     return replace(

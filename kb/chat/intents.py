@@ -27,6 +27,7 @@ Job = Literal["", "new", "same"]
 Settled = Literal["", "confirmed", "denied"]
 
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
+DENIAL_CHARS = 60  # of a sentence that denies a cause and says nothing else
 REPORT_CHARS = 120  # a question is shorter
 TOLD_CHARS = 30  # of what is stated in a message that reports an incident
 MAX_REQUESTS = 2  # answered of one message, the last ones
@@ -37,6 +38,7 @@ TAKEN = 0.75  # probability from which a message is taken as an outcome of the c
 TAKEN_LATER = 0.92  # of a check asked before
 SURE = 0.45  # of an act; below it what such acts have in common decides first
 CERTAIN = 0.75  # of an act that is read against what stands in a log
+HELPED = 0.25  # of having mended it, from which it is asked whether that was it
 RETRACTED = 0.3  # of taking back, beside words that do
 REPLY_SHARE = 0.5  # of yes, no and “cannot tell” together, from which a message is one of them
 RARE = 0.05  # what is left of an act that makes no sense in the situation
@@ -64,15 +66,15 @@ GROUPS: tuple[frozenset[Act], ...] = (STATING, REPLYING, ENDING, ASKING)
 OF_INCIDENT: frozenset[Act] = frozenset({"fixed", "not_it", "retract", "same_job", "sure"})
 # Acts that do harm where they were not meant, and the probability from which they count.
 CONSEQUENTIAL: Mapping[Act, float] = {
-    "fixed": 0.8,
-    "not_it": 0.75,
+    "fixed": 0.6,
+    "not_it": 0.7,
     "retract": 0.65,
-    "new_job": 0.65,
+    "new_job": 0.5,
     "same_job": 0.65,
     "impatient": 0.65,
     "search": 0.65,
-    "case": 0.65,
-    "help": 0.65,
+    "case": 0.5,
+    "help": 0.5,
 }
 # Questions of the field: without a word of it they are about something else.
 GENERAL: frozenset[Act] = frozenset({"how_to", "cause", "setting", "search"})
@@ -86,7 +88,7 @@ PLACING: frozenset[Act] = frozenset(
 BESIDE: frozenset[Intent] = frozenset({"courtesy", "help", "unclear", "off_topic", "impatient"})
 # What orders the assistant about and tells nothing of an incident.
 ORDERING: frozenset[Act] = frozenset(
-    {"lang_zh", "lang_en", "case", "search", "similar", "help", "new_job", "not_it"}
+    {"lang_zh", "lang_en", "case", "search", "similar", "help", "new_job", "not_it", "retract"}
 )
 # The others are intents of the same name.
 INTENTS: Mapping[Act, Intent] = {
@@ -115,6 +117,7 @@ _MEANT = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
+_VALUE = re.compile(r"[A-Za-z0-9_.]{1,80}[ \t]?=[ \t]?\S+[ \t]+\S")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z][a-z']+")
@@ -161,6 +164,7 @@ class UserRequest:
         unanswerable: whether it is a question that nothing here answers.
         is_denial: whether it says that what it names is in order.
         is_suspicion: whether it names what the person believes, which is to be weighed.
+        has_helped: whether it may tell of what mended it.
         cases: those of an earlier reply that is repeated in another language, in its order.
     """
 
@@ -175,6 +179,7 @@ class UserRequest:
     unanswerable: bool = False
     is_denial: bool = False
     is_suspicion: bool = False
+    has_helped: bool = False
     cases: tuple[str, ...] = ()
 
 
@@ -290,11 +295,13 @@ class IntentReader:
 
     def remark(self, text: str) -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
-        request = self._request("tell", text)
-        suspects = [item for item in sentences(text) if self._acts.read(item)["suspect"] > SURE]
-        return replace(
-            request, is_denial=self._phrases.is_denial(text), is_suspicion=bool(suspects)
+        request, told = self._request("tell", text), sentences(text)
+        suspects = [item for item in told if self._acts.read(item)["suspect"] > SURE]
+        is_denial = len(told) == 1 and len(text) <= DENIAL_CHARS and self._phrases.is_denial(text)
+        helped = any(
+            self._acts.read(item)["fixed"] >= HELPED and not self.asks(item) for item in told
         )
+        return replace(request, is_denial=is_denial, is_suspicion=bool(suspects), has_helped=helped)
 
     def repeated(self, text: str, intent: Intent) -> UserRequest:
         """The request in `text` that a reply of that intent answered."""
@@ -303,6 +310,10 @@ class IntentReader:
             if _intent(self._act(sentence, situation)) == intent:
                 return self._request(intent, sentence)
         return self._request(intent, text)
+
+    def guarded(self, remark: str) -> tuple[str, ...]:
+        """The sentences whose words alone mislead, so that only cues read them."""
+        return tuple(one for one in sentences(remark) if self._phrases.is_guarded(one))
 
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""
@@ -402,11 +413,13 @@ class IntentReader:
 
     def _act(self, sentence: str, situation: Situation) -> Act:
         """What a sentence most likely does, where that makes sense."""
+        if situation.has_incident and self._phrases.is_ending(sentence):
+            return "fixed"
         shares = dict(self._acts.read(sentence))
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
         if self._phrases.is_asked(sentence):
-            for act in (*STATING, *REPLYING, *ENDING):
+            for act in (*STATING, *REPLYING, *ENDING, "new_job"):
                 shares[act] *= RARE
         for act, least in CONSEQUENTIAL.items():
             if shares[act] < least:
@@ -429,8 +442,9 @@ class IntentReader:
             yield from LANGUAGES
         if not self._phrases.ordinal_in(sentence):
             yield "option"
-        if not self.settings(sentence):
-            yield "setting"
+        names = self.settings(sentence)
+        if not names or (_VALUE.search(sentence) and not self._phrases.is_asked(sentence)):
+            yield "setting"  # “we set X=1” tells something
         if not (self._phrases.causes_in(sentence) or self._phrases.ordinal_in(sentence)):
             yield "cause"
 

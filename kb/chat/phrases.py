@@ -88,7 +88,9 @@ class Phrasebook:
         orders: orders to an assistant that stand in logs.
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
         asking: forms of a question.
+        endings: words of one who knows by now what it was.
         takes_back: words that take back or correct what was said; `keeps` say the contrary.
+        guarded: words of sentences whose words alone mislead.
         choices: nothing but a place in a list.
     """
 
@@ -101,8 +103,10 @@ class Phrasebook:
     denials: PhraseGroup
     complaints: PhraseGroup
     asking: PhraseGroup
+    endings: PhraseGroup
     takes_back: PhraseGroup
     keeps: PhraseGroup
+    guarded: PhraseGroup
     choices: PhraseGroup
 
     @cached_property
@@ -121,7 +125,9 @@ class Phrasebook:
             "orders": (self.orders,),
             "denials": (self.denials, self.complaints),
             "asking": (self.asking,),
+            "endings": (self.endings,),
             "takes_back": (self.takes_back, self.keeps),
+            "guarded": (self.guarded,),
             "choices": (self.choices,),
         }
         return {name: PhraseSet(group) for name, group in groups.items()}
@@ -164,6 +170,15 @@ class Phrasebook:
     def is_asked(self, text: str) -> bool:
         """Whether the text has the form of a question."""
         return bool(self.sets["asking"].match(text))
+
+    def is_ending(self, text: str) -> bool:
+        """Whether the text names a cause as the one that it was."""
+        named = self.sets["endings"].match(text) and self.causes_in(text)
+        return bool(named) and not self.is_asked(text)
+
+    def is_guarded(self, text: str) -> bool:
+        """Whether the words alone mislead: something is denied, wished or guessed."""
+        return bool(self.sets["guarded"].match(text))
 
     def is_taken_back(self, text: str) -> bool:
         """Whether the text has words that take something back."""

@@ -42,8 +42,8 @@ class Step:
     Attributes:
         conversation: as it is now; `previous` as it was, where the incident's causes may move.
         asks: whether the reply ends with a question.
-        event: merged, repeated, other, asked_new, answered, skip, retracted, ended, settled, or
-            empty.
+        event: merged, repeated, other, asked_new, answered, skip, retracted, ended, helped,
+            settled, or empty.
         other_job: why the logs pasted are of another job.
         retracted_remarks: those the message took back.
         shown_changes: those of an earlier reply that is repeated.

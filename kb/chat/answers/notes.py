@@ -16,7 +16,7 @@ _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def answer_how_to(answer: IntentAnswer) -> None:
-    """The note that answers the question, else its settings or causes, else that none does."""
+    """The note that answers the question, else what is true of the settings it names."""
     question = answer.request.text
     if not answer.request.platforms:  # the incident's frameworks are meant
         question = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
@@ -25,10 +25,8 @@ def answer_how_to(answer: IntentAnswer) -> None:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:
             answer.say("hint", "chat.see_note", (_cite(hit),), title=hit.title, id=hit.note.id)
-    elif answer.request.settings:
-        answer_setting(answer)
     else:
-        answer.say("note", "chat.no_note")
+        answer_setting(answer)
 
 
 def say_note(answer: IntentAnswer, hit: NoteHit) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from kb.chat.phrases import (
     CausePhrase,
-    IntentPhrase,
     Phrasebook,
     PhraseGroup,
     PhraseSet,
@@ -20,8 +19,8 @@ from kb.service import Service
 from kb.settings import shipped_data
 
 BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
-ENTRIES = [*BOOK.intents, *BOOK.topics, *BOOK.platforms, *BOOK.ordinals, BOOK.field, BOOK.orders]
-ENTRIES += BOOK.hints
+ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.field, BOOK.orders]
+ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps]
 
 
 def name_of(entry: object) -> str:
@@ -37,30 +36,9 @@ def test_examples_match_and_counterexamples_do_not(entry: PhraseGroup) -> None:
     assert [text for text in entry.no_match if matcher.match(text)] == []
 
 
-@pytest.mark.parametrize("saying", BOOK.intents, ids=name_of)
-def test_the_first_saying_that_matches_has_the_intent(saying: IntentPhrase) -> None:
-    """No entry further up takes an example of another intent away."""
-    for example in saying.examples:
-        first = next(
-            other
-            for other in BOOK.intents_in(example)
-            if not other.needs or other.needs == saying.needs
-        )
-        assert first.intent == saying.intent, example
-
-
-@pytest.mark.parametrize(("short", "words"), sorted(BOOK.shorthand.items()))
-def test_shorthand_is_read_as_its_words(short: str, words: str) -> None:
-    """Where it stands by itself, whatever its case; not inside of names."""
-    group = PhraseGroup(patterns=(f"^so {words} it$",), examples=())
-    matcher = PhraseSet([group], shorthand=BOOK.shorthand)
-    assert matcher.match(f"so {short.upper()} it") == (0,)
-    assert matcher.match(f"so x_{short} it") == ()
-
-
 def test_ids_are_unique() -> None:
     """An id names one entry of its list."""
-    for entries in (BOOK.intents, BOOK.topics, BOOK.platforms):
+    for entries in (BOOK.topics, BOOK.platforms):
         ids = [entry.id for entry in entries]  # type: ignore[attr-defined]
         assert sorted(set(ids)) == sorted(ids)
 
@@ -104,5 +82,5 @@ def test_a_topic_with_an_unknown_cause_is_refused(service: Service, tmp_path: Pa
 
 def test_hostile_text_takes_linear_time() -> None:
     """A long text of half matches is read without an error and means nothing."""
-    assert BOOK.intents_in("why " + "not " * 100_000 + "\x00\ud800") != ()
-    assert BOOK.intents_in("a" * 1_000_000) == ()
+    assert BOOK.is_asked("is it " + "not " * 100_000 + "\x00\ud800")
+    assert BOOK.causes_in("a" * 1_000_000) == ()
