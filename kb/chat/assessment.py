@@ -188,7 +188,7 @@ def take_back(
     it; where none shares a word, the last thing said, and nothing where the sentence names a cause.
     """
     wanted = key_words(sentence)
-    told = _told(conversation)
+    told = tuple(one for one in _told(conversation) if one not in conversation.guarded)
     shared = {quote: len(wanted & key_words(quote)) for quote in told}
     most = max(shared.values(), default=0)
     if most:
@@ -260,6 +260,7 @@ def _why(
 ) -> tuple[str, ...]:
     """Quotes of the new evidence that moves `cause` that way, else of all that is new."""
     direct = [signal for signal in new if signal.weights.get(cause, 0.0) * by > 0]
+    direct = [signal for signal in direct if signal.kind != "reader"] or direct
     quotes = dict.fromkeys(_quote(signal, knowledge, language) for signal in (direct or new))
     whole = [
         quote

@@ -371,18 +371,18 @@ class Dialogue:
         A new one comes where the leading cause has changed since.
         """
         conversation = step.conversation
+        is_next = any(request.intent == "next" for request in step.requests)
         if step.event in ("ended", "helped") and conversation.asked_outcome is not None:
             return outcome_question(conversation.asked_outcome, self._service.knowledge, words)
-        is_next = any(request.intent == "next" for request in step.requests)
         if not (step.asks or is_next) or assessment is None:
             return None
         if assessment.diagnosis.status == "no_timeout":
             return None
-        if step.requests[0].intent == "language" and conversation.open_checks:
+        if conversation.open_checks and (is_next or step.requests[0].intent == "language"):
             check = find_check(self._service.knowledge, conversation.open_checks[-1])
             return check_question(check, words) if check else None
         waits = bool(conversation.open_checks) and conversation.asked_for == _leading(assessment)
-        if waits and not is_next:
+        if waits:
             return None
         return next_question(assessment, conversation.asked_checks, self._service.knowledge, words)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 CONFIRM = "outcome"  # the id of the question; no check has it
-NAMING_NATS = 2.0  # of a cause by the person's own word for it
 LEAST = 1e-4  # probability of a cause
 
 
@@ -28,6 +27,10 @@ def meant_cause(assessment: Assessment, service: Service, request: UserRequest, 
     if request.settles == "denied" and not request.causes:
         shown = assessment.diagnosis.causes[0].id if assessment.diagnosis.causes else ""
         return focus or shown
+    order = [cause.id for cause in assessment.diagnosis.causes]
+    named = [cause for cause in order if cause in request.causes]
+    if named and not request.is_denial:
+        return named[0]
     likeness = service.engine.fix_points(request.text)
     best = {
         cause.id: max((likeness.get(fix.id, 0.0) for fix in cause.fixes), default=0.0)
@@ -35,8 +38,7 @@ def meant_cause(assessment: Assessment, service: Service, request: UserRequest, 
     }
 
     def points(cause: str) -> float:
-        named = NAMING_NATS * (cause in request.causes)
-        return best[cause] + named + math.log(max(assessment.probability(cause), LEAST))
+        return best[cause] + math.log(max(assessment.probability(cause), LEAST))
 
     return max(best, key=lambda cause: (points(cause), cause))
 

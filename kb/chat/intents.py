@@ -38,8 +38,9 @@ TAKEN = 0.75  # probability from which a message is taken as an outcome of the c
 TAKEN_LATER = 0.92  # of a check asked before
 SURE = 0.45  # of an act; below it what such acts have in common decides first
 CERTAIN = 0.75  # of an act that is read against what stands in a log
+ORDERED = 0.6  # of an order that stands in a log
 HELPED = 0.25  # of having mended it, from which it is asked whether that was it
-RETRACTED = 0.3  # of taking back, beside words that do
+RETRACTED = 0.2  # of taking back, beside words that do
 REPLY_SHARE = 0.5  # of yes, no and “cannot tell” together, from which a message is one of them
 RARE = 0.05  # what is left of an act that makes no sense in the situation
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
@@ -79,7 +80,7 @@ CONSEQUENTIAL: Mapping[Act, float] = {
 # Questions of the field: without a word of it they are about something else.
 GENERAL: frozenset[Act] = frozenset({"how_to", "cause", "setting", "search"})
 # Questions that, where they name a cause, ask whether it is that one.
-SUPPOSING: frozenset[Act] = frozenset({"why", "happened", "sure", "recap"})
+SUPPOSING: frozenset[Act] = frozenset({"why", "happened", "sure", "recap", "cause", "case"})
 # Acts that, where they name a place in a list, ask about what stands there.
 PLACING: frozenset[Act] = frozenset(
     {"option", "case", "cause", "happened", "how_to", "search", "similar", "recap", "help"}
@@ -115,9 +116,14 @@ RETRACTING = (
 _MEANT = re.compile(
     r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
 )
-_DIGIT = re.compile(r"\d")
+# What is asked for by its kind: a case, or what a cause is.
+_NAMES_KIND = re.compile(
+    r"(?i)\b(?:what|explain|define|meaning|cases?|examples?|links?|threads?)\b"
+    r"|什么|啥|解释|介绍|案例|例子|链接|帖子"
+)
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
-_VALUE = re.compile(r"[A-Za-z0-9_.]{1,80}[ \t]?=[ \t]?\S+[ \t]+\S")
+_VALUE = re.compile(r"[A-Za-z0-9_.]{1,80}=\S{1,80}")
+_WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _LATIN = re.compile(r"[A-Za-z][a-z']+")
@@ -274,7 +280,7 @@ class IntentReader:
         if len(line) > ORDER_CHARS:
             return False
         shares = self._acts.read(line)
-        return max(shares[act] for act in ORDERING) >= CERTAIN
+        return max(shares[act] for act in ORDERING) >= ORDERED
 
     def suppositions(self, text: str) -> tuple[str, ...]:
         """Sentences that ask whether it is some cause: in a report they would count as its signs.
@@ -324,8 +330,13 @@ class IntentReader:
     # --- the message as a whole ------------------------------------------------------------
 
     def _choice(self, text: str, situation: Situation) -> Meaning | None:
-        """A place in the list or the question before: “2”, “the second one”."""
+        """A place in the list or the question before: “2”, “the second one”, an option's words."""
         number = self._phrases.choice_in(text)
+        for check in situation.open_checks if situation.just_asked else ():
+            for place, outcome in enumerate(check.outcomes, start=1):
+                shown = (outcome.observation.zh.casefold(), outcome.observation.en.casefold())
+                if text.strip().casefold() in shown:
+                    number = place
         if not number:
             return None
         if situation.after_cases:
@@ -442,8 +453,9 @@ class IntentReader:
             yield from LANGUAGES
         if not self._phrases.ordinal_in(sentence):
             yield "option"
-        names = self.settings(sentence)
-        if not names or (_VALUE.search(sentence) and not self._phrases.is_asked(sentence)):
+        beside = _VALUE.sub("", sentence)
+        is_told = beside != sentence and _WORD.search(beside) is not None
+        if not self.settings(sentence) or (is_told and not self._phrases.is_asked(sentence)):
             yield "setting"  # “we set X=1” tells something
         if not (self._phrases.causes_in(sentence) or self._phrases.ordinal_in(sentence)):
             yield "cause"
@@ -452,7 +464,8 @@ class IntentReader:
         read = _Read()
         for sentence in sentences(text):
             act = self._act(sentence, situation)
-            if act in STATING or act == "retract":  # of one thing the last word counts
+            says_more = act in REPLYING and self._tells(sentence)
+            if act in STATING or act == "retract" or says_more:  # the last word counts
                 read.remarks.append(sentence)
                 continue
             if act in REPLYING and len(sentence) < len(text):
@@ -473,14 +486,16 @@ class IntentReader:
         request = self._request(_intent(act), sentence)
         if act in ENDING:
             return replace(request, settles="confirmed" if act == "fixed" else "denied")
+        if request.settings and act in ("help", "cause", "happened", "why"):
+            return replace(request, intent="setting")
         if act in LANGUAGES:
             named = self._phrases.languages_in(sentence)
             return replace(request, language=next(iter(named - {None}), None))
-        if request.ordinal and act in PLACING:
+        if request.ordinal and act in PLACING and (act != "happened" or request.ordinal > 1):
             return replace(request, intent="case" if situation.after_cases else "cause")
         if act in GENERAL and not (self._tells(sentence) or request.settings or request.platforms):
             return replace(request, intent="off_topic")
-        if situation.has_incident and act in SUPPOSING:
+        if situation.has_incident and act in SUPPOSING and not _NAMES_KIND.search(sentence):
             causes = request.causes or (situation.hinted_causes if act == "why" else ())
             return replace(request, intent="why" if causes else request.intent, causes=causes)
         return request

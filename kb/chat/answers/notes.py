@@ -21,6 +21,9 @@ def answer_how_to(answer: IntentAnswer) -> None:
     if not answer.request.platforms:  # the incident's frameworks are meant
         question = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
     hits = answer.service.find_notes(question, answer.language)
+    named = set(answer.request.settings)
+    if named:  # of a variable only what names it answers
+        hits = tuple(hit for hit in hits if named.intersection(hit.note.settings))
     if hits:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:

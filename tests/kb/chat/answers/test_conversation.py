@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kb.chat.endings import CONFIRM
 from kb.chat.types import IncidentOutcome
+from kb.service import Service
 from tests.kb.chat.conftest import (
     OOM_LOG,
     TIMEOUT_LOG,
@@ -55,22 +57,42 @@ def test_other_languages_are_declined(talk: Talker, asked: str) -> None:
     ],
 )
 def test_an_outcome_names_its_cause(
-    talk: Talker, chat: CheckedChat, message: str, focus: str
+    talk: Talker, service: Service, message: str, focus: str
 ) -> None:
-    """Intent and focus tell a face what to keep as feedback; the reply claims to keep nothing."""
-    _, reply = talk(OOM_LOG, message)
+    """It is asked whether that cause is to be kept, and only a yes tells a face to keep it."""
+    _, reply, kept = talk(OOM_LOG, message, "yes")
     assert reply.intent == "outcome"
-    assert chat.conversation(reply.conversation).focus == focus
-    assert reply.diagnosis is None
+    assert (reply.outcome, reply.diagnosis) == (None, None)
+    assert reply.question is not None
+    assert reply.question.check == CONFIRM
+    title = service.knowledge.cause_by_id[focus].title
+    assert title.get(reply.language) in reply.question.text
     right = focus == "rank-crash"
-    assert reply.outcome == IncidentOutcome(
+    assert kept.outcome == IncidentOutcome(
         verdict="right" if right else "wrong", cause="rank-crash", actual=focus
     )
 
 
+@pytest.mark.parametrize("answer", ["no", "2", "不用记"])
+def test_nothing_is_kept_without_a_yes(talk: Talker, chat: CheckedChat, answer: str) -> None:
+    """A no leaves the incident as it was, and it is not asked again."""
+    first, _, reply, later = talk(OOM_LOG, "that was it", answer, "how sure are you?")
+    assert (reply.outcome, reply.question, later.question) == (None, None, None)
+    assert chat.conversation(first.conversation).endings == ()
+
+
+def test_a_yes_may_say_more(talk: Talker) -> None:
+    """“yes, keep it. Though …” is one."""
+    *_, kept = talk(OOM_LOG, "that was it", "yes, keep it. though I wonder why it began on Monday")
+    assert kept.outcome is not None
+
+
 def test_an_outcome_without_a_cause_is_open(talk: Talker) -> None:
-    """“that was not it” says what was wrong, not what it was; without an incident nothing."""
-    _, reply = talk(OOM_LOG, "that was not it")
-    assert reply.outcome == IncidentOutcome(verdict="wrong", cause="rank-crash")
+    """“that was not it” goes on to the next cause; without an incident nothing is known."""
+    first, reply = talk(OOM_LOG, "that was not it")
+    assert reply.outcome is None
+    assert first.diagnosis is not None
+    (change,) = [item for item in reply.changes if item.cause == first.diagnosis.causes[0].id]
+    assert change.after < change.before
     (nothing,) = talk("解决了，谢谢")
     assert nothing.outcome is None
