@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,12 +37,6 @@ if TYPE_CHECKING:
 PROMPT = "> "
 PASTE = "paste"  # a line that begins a message of many lines
 PASTE_END = "."
-# Messages that store the outcome just offered as feedback; a plain yes does, too.
-STORE_OUTCOME = frozenset(
-    {"keep", "keep it", "yes keep it", "yes keep", "ok keep it", "yes", "y"}
-    | {"保存", "保存吧", "存", "存下来", "存为反馈", "是", "好", "好的", "是的 保存", "好 保存"}
-)
-_PAUSES = re.compile(r"[\s,.!，。！]+")
 
 
 @click.command("chat")
@@ -99,7 +92,6 @@ class ChatSession:
     Attributes:
         language: the one asked for by option or setting; `reply_language` that of the last reply.
         undecided: whether the last diagnosis names no cause.
-        outcome: what the last reply offers to store.
     """
 
     state: State
@@ -110,7 +102,6 @@ class ChatSession:
     as_json: bool
     reply_language: Language | None = None
     undecided: bool = False
-    outcome: IncidentOutcome | None = None
 
     def name_model(self) -> None:
         """Say that a language model reads along, and where."""
@@ -135,7 +126,9 @@ class ChatSession:
         lines = _typed_lines() if terminal else _piped_lines()
         for message in messages(lines, lambda: note(self._words()("talk.paste"))):
             try:
-                self._answer(message)
+                self._reply(
+                    self.chat.say(message, conversation=self.conversation, language=self.language)
+                )
             except KBError as error:
                 if not terminal:
                     raise
@@ -145,12 +138,6 @@ class ChatSession:
         """Name the command that goes on with this conversation."""
         if self.conversation and not self.as_json:
             note(self._words()("talk.kept", id=self.conversation))
-
-    def _answer(self, message: str) -> None:
-        if self.outcome and _PAUSES.sub(" ", message).strip().lower() in STORE_OUTCOME:
-            self._store(self.outcome)
-            return
-        self._reply(self.chat.say(message, conversation=self.conversation, language=self.language))
 
     def _store(self, outcome: IncidentOutcome) -> None:
         """Store how it ended as feedback, once."""
@@ -163,7 +150,6 @@ class ChatSession:
             diagnosis=self.conversation,
         )
         stored = add_feedback(self.service, feedback, source="cli")
-        self.outcome = None
         if self.as_json:
             _print_json(stored)
         else:
@@ -186,20 +172,21 @@ class ChatSession:
         if self.as_json:
             self._show(reply.with_addition(addition) if addition else reply)
         elif addition is not None:
-            self._show(replace(addition, outcome=self.outcome))
+            self._show(addition)
 
     def _show(self, reply: Reply) -> None:
-        """Print a reply, and remember what the next message depends on."""
+        """Print a reply, remember what the next message depends on, keep what was confirmed."""
         from app.render.chat_terminal import render_reply
 
         self.conversation, self.reply_language = reply.conversation, reply.language
-        self.outcome = reply.outcome
         if reply.diagnosis is not None:
             self.undecided = reply.diagnosis.status != "diagnosed"
         if self.as_json:
             _print_json(reply)
         else:
             write(self.state, render_reply(reply, self._words(reply.language), width=text_width()))
+        if reply.outcome is not None:
+            self._store(reply.outcome)
 
 
 def _print_json(value: object) -> None:

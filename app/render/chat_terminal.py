@@ -75,7 +75,7 @@ def _source(citation: Citation, words: Words) -> str:
 
 
 def render_reply(reply: Reply, words: Words, *, width: int) -> str:
-    """A whole reply: its statements, the question, an offer, what one might say."""
+    """A whole reply: its statements, the question, what one might say."""
     shown: set[str] = set()
     statements = [
         _statement(statement, words, width=width, shown=shown) for statement in reply.statements
@@ -83,10 +83,6 @@ def render_reply(reply: Reply, words: Words, *, width: int) -> str:
     lines: list[str] = []
     if reply.question is not None:
         lines += ["", *_question(reply.question, width)]
-    if reply.outcome is not None:
-        right = reply.outcome.verdict == "right"
-        offer = words("talk.keep_right") if right else words("talk.keep_wrong")
-        lines += ["", *wrap(offer, width)]
     if reply.suggestions:
         what = " · ".join(plain(suggestion) for suggestion in reply.suggestions)
         hint = words("talk.suggestions", what=what)

@@ -67,7 +67,7 @@ GROUPS: tuple[frozenset[Act], ...] = (STATING, REPLYING, ENDING, ASKING)
 OF_INCIDENT: frozenset[Act] = frozenset({"fixed", "not_it", "retract", "same_job", "sure"})
 # Acts that do harm where they were not meant, and the probability from which they count.
 CONSEQUENTIAL: Mapping[Act, float] = {
-    "fixed": 0.6,
+    "fixed": 0.4,
     "not_it": 0.7,
     "retract": 0.65,
     "new_job": 0.5,
@@ -432,8 +432,9 @@ class IntentReader:
         if self._phrases.is_asked(sentence):
             for act in (*STATING, *REPLYING, *ENDING, "new_job"):
                 shares[act] *= RARE
+        total = sum(shares.values())
         for act, least in CONSEQUENTIAL.items():
-            if shares[act] < least:
+            if shares[act] < least * total:
                 shares[act] *= RARE
         total = sum(shares.values())
         best = max(shares, key=shares.__getitem__)

@@ -221,14 +221,14 @@ def test_a_refused_message_ends_a_pipe(run: Run, chat: FakeChat) -> None:
     assert "error: the input is binary" in result.err
 
 
-@pytest.mark.parametrize("words", ["keep", "yes, keep it", "保存"])
-def test_an_outcome_is_kept_on_a_word(
+@pytest.mark.parametrize("words", ["yes", "yes, keep it", "是，记下吧"])
+def test_an_outcome_is_kept_on_a_yes(
     tmp_path: Path,
     words: str,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """“that was it” says how to store it; the word stores it, once, and is no message."""
+    """“that was it” is asked back; the yes stores it, once."""
     log = tmp_path / "job.log"
     log.write_text(LOG, encoding="utf-8")
     settings = Settings(home=tmp_path / "home")
@@ -236,23 +236,23 @@ def test_an_outcome_is_kept_on_a_word(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said), encoding="utf-8"))
     assert cli.run(["chat", str(log)], state=State(settings_source=lambda: settings)) == 0
     captured = capfd.readouterr()
-    assert "keep" in captured.out
-    assert "Kept as feedback." in captured.err
+    assert "Yes, keep it" in captured.out
+    assert ("Kept as feedback." in captured.err) or ("已存为反馈。" in captured.err)
     with State(settings_source=lambda: settings).service() as service:
         (stored,) = read_feedback(service)
         kept = service.store.records.get_conversation(stored.feedback.diagnosis, now_s=0.0)
     assert (stored.feedback.verdict, stored.feedback.cause) == ("right", "rank-crash")
     assert stored.source == "cli"
     turns = msgspec.json.decode(kept.body, type=Conversation).turns
-    assert [turn.asked for turn in turns] == ["", "that was it"]
+    assert [turn.asked for turn in turns] == ["", "that was it", words]
 
 
 def test_json_has_a_line_for_what_is_kept(run: Run, chat: FakeChat, service: FakeService) -> None:
-    """Who reads an answer after every message waits for none in vain: the feedback is one."""
+    """It comes behind the reply to the yes."""
     chat.outcome = IncidentOutcome(verdict="right", cause="rank-crash")
-    result = run("--format", "json", stdin="that was it\nyes\nwhy?\n")
-    said, kept, why = result.out.splitlines()
-    assert [msgspec.json.decode(line, type=Reply).number for line in (said, why)] == [1, 2]
+    result = run("--format", "json", stdin="yes\n")
+    said, kept = result.out.splitlines()
+    assert msgspec.json.decode(said, type=Reply).outcome == chat.outcome
     assert read_feedback(service) == (msgspec.json.decode(kept, type=StoredFeedback),)  # type: ignore[arg-type]
     assert result.err == ""
 
@@ -260,27 +260,10 @@ def test_json_has_a_line_for_what_is_kept(run: Run, chat: FakeChat, service: Fak
 def test_an_outcome_that_cannot_be_kept_ends_no_talk(run: Run, chat: FakeChat) -> None:
     """On a terminal it is told, and the person goes on."""
     chat.outcome = IncidentOutcome(verdict="right", cause="gone")
-    result = run(stdin="that was it\nkeep\nwhy?\n", terminal=True)
+    result = run(stdin="yes\nwhy?\n", terminal=True)
     assert result.code == 0
     assert "'gone' is not a cause" in result.err
-    assert [message for message, _, _ in chat.asked] == ["that was it", "why?"]
-
-
-def test_an_outcome_of_an_earlier_visit_is_not_offered(
-    run: Run, chat: FakeChat, service: FakeService
-) -> None:
-    """It may be kept already: taken up again, the conversation hears the word as a message."""
-    chat.outcome = IncidentOutcome(verdict="right", cause="rank-crash")
-    chat.say("that was it", conversation="known", create=True)
-    assert run("--conversation", "known", stdin="keep\n").code == 0
-    assert [message for message, _, _ in chat.asked] == ["that was it", "keep"]
-    assert read_feedback(service) == ()  # type: ignore[arg-type]
-
-
-def test_a_yes_without_an_outcome_is_a_message(run: Run, chat: FakeChat) -> None:
-    """Only what was just offered is kept; else the words are said."""
-    run(stdin="yes\nkeep\n")
-    assert [message for message, _, _ in chat.asked] == ["yes", "keep"]
+    assert [message for message, _, _ in chat.asked] == ["yes", "why?"]
 
 
 def reply_of(*statements: Statement) -> Reply:

@@ -373,6 +373,7 @@ def test_how_it_ended_is_kept(
     page = open_page("chat")
     page.chat_input[0].set_value(LOG).run()
     page.chat_input[0].set_value(told).run()
+    page.chat_input[0].set_value("yes").run()
     (identifier,) = address_of(page)["c"]
     assert not {"chat_right", "chat_wrong"} & {button.key for button in page.button}
     button = page.button(key="chat_keep")
