@@ -54,6 +54,7 @@ mutation: $(VENV)/.dev
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)
+	$(BIN)/python -m kb.train.messages
 
 clean:
 	rm -rf $(VENV) build dist .state mutants .mypy_cache .ruff_cache
