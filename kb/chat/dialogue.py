@@ -135,6 +135,8 @@ class Dialogue:
     def _step(
         self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
     ) -> Step:
+        noted = tuple(self._noted(request) for request in meaning.requests)
+        meaning = replace(meaning, requests=noted)
         if meaning.job == "new" and meaning.remark:
             return self._remark(_with_incident(conversation, None), reading, meaning)
         if meaning.job == "new":
@@ -153,7 +155,6 @@ class Dialogue:
         if meaning.remark:
             return self._remark(conversation, reading, meaning)
         requests = meaning.requests or (UserRequest(intent="unclear", text=text),)
-        requests = tuple(self._noted(request) for request in requests)
         if meaning.language and requests[0].intent == "language":
             return self._repeat_answer(conversation, requests[0])
         return Step(conversation=conversation, requests=requests, asks=False)

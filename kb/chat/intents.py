@@ -305,7 +305,10 @@ class IntentReader:
         suspects = [item for item in told if self._acts.read(item)["suspect"] > SURE]
         is_denial = len(told) == 1 and len(text) <= DENIAL_CHARS and self._phrases.is_denial(text)
         helped = any(
-            self._acts.read(item)["fixed"] >= HELPED and not self.asks(item) for item in told
+            self._acts.read(item)["fixed"] >= HELPED
+            and not self.asks(item)
+            and not self._phrases.is_still_trouble(item)
+            for item in told
         )
         return replace(request, is_denial=is_denial, is_suspicion=bool(suspects), has_helped=helped)
 
@@ -432,6 +435,8 @@ class IntentReader:
         if self._phrases.is_asked(sentence):
             for act in (*STATING, *REPLYING, *ENDING, "new_job"):
                 shares[act] *= RARE
+        if self._phrases.is_still_trouble(sentence):
+            shares["fixed"] *= RARE
         total = sum(shares.values())
         for act, least in CONSEQUENTIAL.items():
             if shares[act] < least * total:

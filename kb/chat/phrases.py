@@ -89,6 +89,7 @@ class Phrasebook:
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
         asking: forms of a question.
         endings: words of one who knows by now what it was.
+        troubles: words of trouble that is still there; `cured` say that it is over.
         takes_back: words that take back or correct what was said; `keeps` say the contrary.
         guarded: words of sentences whose words alone mislead.
         choices: nothing but a place in a list.
@@ -104,6 +105,8 @@ class Phrasebook:
     complaints: PhraseGroup
     asking: PhraseGroup
     endings: PhraseGroup
+    troubles: PhraseGroup
+    cured: PhraseGroup
     takes_back: PhraseGroup
     keeps: PhraseGroup
     guarded: PhraseGroup
@@ -126,6 +129,7 @@ class Phrasebook:
             "denials": (self.denials, self.complaints),
             "asking": (self.asking,),
             "endings": (self.endings,),
+            "troubles": (self.troubles, self.cured),
             "takes_back": (self.takes_back, self.keeps),
             "guarded": (self.guarded,),
             "choices": (self.choices,),
@@ -179,6 +183,10 @@ class Phrasebook:
     def is_guarded(self, text: str) -> bool:
         """Whether the words alone mislead: something is denied, wished or guessed."""
         return bool(self.sets["guarded"].match(text))
+
+    def is_still_trouble(self, text: str) -> bool:
+        """Whether the text speaks of trouble and of no end of it."""
+        return self.sets["troubles"].match(text) == (0,)
 
     def is_taken_back(self, text: str) -> bool:
         """Whether the text has words that take something back."""

@@ -20,7 +20,8 @@ from kb.settings import shipped_data
 
 BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
 ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.field, BOOK.orders]
-ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps]
+ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.guarded]
+ENTRIES += [BOOK.troubles, BOOK.cured]
 
 
 def name_of(entry: object) -> str:
