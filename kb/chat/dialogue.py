@@ -118,9 +118,7 @@ class Dialogue:
         return Situation(
             has_incident=conversation.reading is not None,
             open_checks=tuple(check for check in known if check is not None),
-            just_asked=last is not None
-            and last.question is not None
-            and last.question.check in conversation.open_checks[-1:],
+            just_asked=last is not None and _asked_by(last, conversation.open_checks),
             outcome_asked=conversation.asked_outcome is not None
             and last is not None
             and (last.question is None or last.question.check == CONFIRM),
@@ -358,7 +356,7 @@ class Dialogue:
             statements=tuple(
                 dict.fromkeys(item for one in _asked_first(answers) for item in one.statements)
             ),
-            question=base.question,
+            question=base.question if _is_new(base.question, step) else None,
             changes=moved,
             diagnosis=diagnosis,
             suggestions=suggest(base, step.requests[-1].intent),
@@ -422,6 +420,20 @@ def _with_incident(conversation: Conversation, reading: LogReading | None) -> Co
         turns=conversation.turns,
         reading=reading,
     )
+
+
+def _asked_by(reply: Reply, open_checks: Sequence[str]) -> bool:
+    """Whether the reply asked for the open check, or gave its command."""
+    if reply.question is None:
+        return reply.intent == "next" and bool(open_checks)
+    return reply.question.check in open_checks
+
+
+def _is_new(question: Question | None, step: Step) -> bool:
+    """Whether a question was not asked before; in another language it is asked again."""
+    if question is None or step.requests[0].intent == "language":
+        return question is not None
+    return question.check not in step.conversation.open_checks
 
 
 def _asked_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:
