@@ -41,8 +41,8 @@ INSIDE = {
     "saved": TEXT,
     "service": SERVICE,
     "bootstrap": SERVICE | {"service"},
-    "chat": ANSWER | {"store", "logs"},
-    "train": SERVICE | {"service", "bootstrap", "saved"} | OFFLINE,
+    "chat": ANSWER | {"store", "logs", "embed"},
+    "train": SERVICE | {"service", "bootstrap", "saved", "chat"} | OFFLINE,
     "evaluation": SERVICE | {"service", "bootstrap"} | OFFLINE,
 }
 

@@ -188,7 +188,7 @@ def take_back(
     it; where none shares a word, the last thing said, and nothing where the sentence names a cause.
     """
     wanted = key_words(sentence)
-    told = tuple(one for one in _told(conversation) if one not in conversation.guarded)
+    told = tuple(one for one in _words_that_count(conversation) if one not in conversation.guarded)
     shared = {quote: len(wanted & key_words(quote)) for quote in told}
     most = max(shared.values(), default=0)
     if most:
@@ -212,7 +212,7 @@ def take_back(
     return left, retracted
 
 
-def _told(conversation: Conversation) -> tuple[str, ...]:
+def _words_that_count(conversation: Conversation) -> tuple[str, ...]:
     """What the person said that still counts, in their words."""
     results = (one.quote for one in conversation.check_results)
     endings = (one.quote for one in conversation.endings)

@@ -90,7 +90,7 @@ class Dialogue:
         meaning = self._intents.read(text, situation) if text else Meaning()
         if meaning.language:
             conversation = replace(conversation, language=meaning.language, language_pinned=True)
-        asked, conversation = (
+        outcome, conversation = (
             conversation.asked_outcome,
             replace(conversation, unanswered="", asked_outcome=None),
         )
@@ -98,9 +98,9 @@ class Dialogue:
             conversation, meaning = _to_model(conversation, text, meaning)
         if has_output:
             return self._reply(self._log(conversation, reading, meaning, text))
-        if meaning.settled and asked is not None:
-            return self._reply(_settled(conversation, asked, meaning.settled, text))
-        conversation = replace(conversation, asked_outcome=asked)
+        if meaning.settled and outcome is not None:
+            return self._reply(_settled(conversation, outcome, meaning.settled, text))
+        conversation = replace(conversation, asked_outcome=outcome)
         return self._reply(self._step(conversation, text, reading, meaning))
 
     # --- what the message does -------------------------------------------------------------
@@ -345,7 +345,8 @@ class Dialogue:
         for answer in answers:
             ANSWERS[answer.request.intent](answer)
         diagnosis = None
-        if assessment and first in ("log", "tell") and step.event != "skip":
+        shows = first in ("log", "tell") and step.event != "skip"
+        if assessment and shows and assessment.diagnosis.status != "no_timeout":
             top = self._service.settings.top  # causes, as every face shows them
             diagnosis = replace(assessment.diagnosis, causes=assessment.diagnosis.causes[:top])
         reply = Reply(
@@ -445,18 +446,18 @@ def _leading(assessment: Assessment) -> str:
     return assessment.diagnosis.causes[0].id if assessment.diagnosis.causes else ""
 
 
-def _settled(conversation: Conversation, asked: IncidentOutcome, said: str, text: str) -> Step:
+def _settled(conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str) -> Step:
     """Yes or no to whether it ended so."""
-    request = UserRequest(intent="outcome", text=text, causes=(asked.actual,))
-    if said == "yes":
-        ending = Ending(cause=asked.actual, quote=text)
+    request = UserRequest(intent="outcome", text=text, causes=(outcome.actual,))
+    if reply == "yes":
+        ending = Ending(cause=outcome.actual, quote=text)
         return Step(
             conversation=replace(conversation, endings=(*conversation.endings, ending)),
             previous=conversation,
             requests=(replace(request, settles="confirmed"),),
             asks=False,
             event="settled",
-            outcome=asked,
+            outcome=outcome,
         )
     return Step(
         conversation=conversation,

@@ -116,6 +116,7 @@ RETRACTING = (
 _MEANT = re.compile(
     r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
 )
+_ENTRY = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")
 # What is asked for by its kind: a case, or what a cause is.
 _NAMES_KIND = re.compile(
     r"(?i)\b(?:what|explain|define|meaning|cases?|examples?|links?|threads?)\b"
@@ -397,7 +398,10 @@ class IntentReader:
         self, text: str, checks: Sequence[Check], *, least: float = TAKEN_LATER
     ) -> CheckResult | None:
         """The outcome of the first of `checks` that `text` reports with that probability."""
+        named = set(self._phrases.causes_in(text))
         for check in checks:
+            if named.difference(*map(self._phrases.causes_in, _words_of(check))):
+                continue  # it speaks of something else: “it's InfiniBand, two nodes are fine”
             read = self._answers.read(text, check)
             best = max(range(len(read)), key=read.__getitem__)
             if best and read[best] >= least:
@@ -469,7 +473,7 @@ class IntentReader:
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
         read = _Read()
         for sentence in sentences(text):
-            act = self._act(sentence, situation)
+            act = "case" if _ENTRY.search(sentence) else self._act(sentence, situation)
             says_more = act in REPLYING and self._tells(sentence)
             if act in STATING or act == "retract" or says_more:  # the last word counts
                 read.remarks.append(sentence)
@@ -497,6 +501,8 @@ class IntentReader:
         if act in LANGUAGES:
             named = self._phrases.languages_in(sentence)
             return replace(request, language=next(iter(named - {None}), None))
+        if _ENTRY.search(sentence):
+            return replace(request, intent="case")
         if request.ordinal and act in PLACING and (act != "happened" or request.ordinal > 1):
             return replace(request, intent="case" if situation.after_cases else "cause")
         if act in GENERAL and not (self._tells(sentence) or request.settings or request.platforms):
@@ -594,6 +600,12 @@ class IntentReader:
             if identifier or _UPPER.fullmatch(name):
                 names.append(identifier or name)
         return tuple(dict.fromkeys(names))
+
+
+def _words_of(check: Check) -> list[str]:
+    """What a check says of itself, in both languages, with its command."""
+    texts = [check.tells, *(outcome.observation for outcome in check.outcomes)]
+    return [check.command, *(one for text in texts for one in (text.zh, text.en))]
 
 
 def _share(shares: Mapping[Act, float], acts: Iterable[Act]) -> float:

@@ -158,15 +158,18 @@ def facts(answers: Sequence[LabelledAnswer], reports: Sequence[Report]) -> list[
 
 def judge_acts(
     messages: Sequence[LabelledMessage],
-    told: Sequence[LabelledMessage],
+    plain_facts: Sequence[LabelledMessage],
     embedder: Embedder,
     folds: int,
 ) -> Counter[tuple[str, str]]:
-    """How often a message of an act, left out of the fit, is read as each act; `told` stay in."""
+    """How often a message of an act, left out of the fit, is read as each act.
+
+    `plain_facts` are in every fit.
+    """
     pairs: Counter[tuple[str, str]] = Counter()
     for fold in range(folds):
         rest = [item for number, item in enumerate(messages) if number % folds != fold]
-        model = fit_acts([*rest, *told], embedder)
+        model = fit_acts([*rest, *plain_facts], embedder)
         reader = ActReader(_scorer(model, embedder, acts.FOLDER))
         for item in messages[fold::folds]:
             shares = reader.read(item.text)
@@ -202,15 +205,15 @@ def act_table(pairs: Counter[tuple[str, str]]) -> str:
     return "\n".join(rows)
 
 
-def answer_table(found: Sequence[tuple[int, int, float]]) -> str:
+def answer_table(readings: Sequence[tuple[int, int, float]]) -> str:
     """The share read rightly, and by the probability stated."""
     groups = {
-        "that report an outcome": [(a, b) for a, b, _ in found if a != NONE],
-        "that report none": [(a, b) for a, b, _ in found if a == NONE],
+        "that report an outcome": [(a, b) for a, b, _ in readings if a != NONE],
+        "that report none": [(a, b) for a, b, _ in readings if a == NONE],
     }
     for low, high in itertools.pairwise((0.0, 0.5, 0.65, 0.75, 0.85, 1.01)):
         name = f"taken with {low} or more"
-        groups[name] = [(a, b) for a, b, share in found if b != NONE and low <= share < high]
+        groups[name] = [(a, b) for a, b, share in readings if b != NONE and low <= share < high]
     return "\n".join(
         f"answers {name}: {len(pairs)}, right {sum(a == b for a, b in pairs) / len(pairs):.3f}"
         for name, pairs in groups.items()

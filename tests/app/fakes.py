@@ -293,6 +293,10 @@ class FakeService:
             ),
         )
 
+    def notices_about(self, cause: str, language: Language) -> tuple[AnswerNotice, ...]:
+        """None: there is no team."""
+        return ()
+
     def health(self) -> HealthReport:
         """As `ready` says."""
         problems = () if self.ready else ("the index is missing",)

@@ -25,12 +25,12 @@ HEADINGS = {
         (
             "zh",
             "粘贴超时日志，看根因",
-            ["诊断", "对话", "事故看板", "搜索", "案例库", "根因", "准确度"],
+            ["诊断", "对话", "事故看板", "搜索", "案例库", "根因", "问答", "准确度"],
         ),
         (
             "en",
             "Paste a timeout log, see the cause",
-            ["Diagnose", "Chat", "Board", "Search", "Cases", "Causes", "Quality"],
+            ["Diagnose", "Chat", "Board", "Search", "Cases", "Causes", "Notes", "Quality"],
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_choice_is_kept(visit: OpenPage) -> None:
     expect(here.page.get_by_role("heading", level=1)).to_have_text("粘贴超时日志，看根因")
     here.page.reload()
     expect(here.page.get_by_role("heading", level=1)).to_have_text("粘贴超时日志，看根因")
-    for number, title in ((3, "搜索"), (5, "根因"), (6, "准确度")):
+    for number, title in ((3, "搜索"), (5, "根因"), (7, "准确度")):
         here.go(number)
         expect(here.page.get_by_role("heading", level=1)).to_have_text(title)
         expect(here.page).to_have_url(re.compile("lang=zh"))

@@ -64,7 +64,7 @@ def test_a_judgement_is_counted(visit: OpenPage) -> None:
     here.page.get_by_role("textbox", name="Anything to add").fill("it was the shard map")
     here.page.get_by_role("button", name="Send").click()
     expect(here.page.get_by_text("Noted, for the accuracy figures only.")).to_be_visible()
-    here.go(6)
+    here.go(7)
     counted = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr").first
     expect(counted.locator("td").nth(2)).to_have_text("1")
 
@@ -162,7 +162,9 @@ def test_an_incident_is_found_at_once(visit: OpenPage) -> None:
     expect(hit).to_contain_text("incident")
     hit.locator("h3 a").click()
     expect(here.page.get_by_text("resolved", exact=True)).to_be_visible()
-    expect(here.page.get_by_text(f"restored the map of {UNIQUE}").first).to_be_visible()
+    expect(
+        here.page.get_by_text(f"restored the map of {UNIQUE}").locator("visible=true").first
+    ).to_be_visible()
 
 
 def through_api(here: Visit, query: str, identifier: str) -> dict[str, str]:

@@ -47,7 +47,7 @@ def press_and_switch(here: Visit, button: Any, language: str) -> None:
 
 def said_right(here: Visit) -> int:
     """How many answers were judged right so far, by the quality page in English."""
-    here.go(6)
+    here.go(7)
     here.page.get_by_role("heading", name="What people said").wait_for()
     here.settle()
     rows = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr")
