@@ -17,6 +17,7 @@ from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
 from kb.store import Store
 from kb.types.answer import (
+    AnswerNotice,
     AnswerCheck,
     Diagnosis,
     LogSummary,
