@@ -17,8 +17,8 @@ from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
 from kb.store import Store
 from kb.types.answer import (
-    AnswerNotice,
     AnswerCheck,
+    AnswerNotice,
     Diagnosis,
     LogSummary,
     NextStep,
