@@ -357,7 +357,7 @@ class Dialogue:
             statements=tuple(
                 dict.fromkeys(item for one in _asked_first(answers) for item in one.statements)
             ),
-            question=base.question if _is_new(base.question, step) else None,
+            question=base.question,
             changes=moved,
             diagnosis=diagnosis,
             suggestions=suggest(base, step.requests[-1].intent),
@@ -428,13 +428,6 @@ def _asked_by(reply: Reply, open_checks: Sequence[str]) -> bool:
     if reply.question is None:
         return reply.intent == "next" and bool(open_checks)
     return reply.question.check in open_checks
-
-
-def _is_new(question: Question | None, step: Step) -> bool:
-    """Whether a question was not asked before; in another language it is asked again."""
-    if question is None or step.requests[0].intent == "language":
-        return question is not None
-    return question.check not in step.conversation.open_checks
 
 
 def _asked_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:

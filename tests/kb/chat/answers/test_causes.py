@@ -100,9 +100,9 @@ def test_a_named_cause_is_meant(talk: Talker) -> None:
 
 
 def test_which_command_now(talk: Talker) -> None:
-    """The check that was asked for comes first, with its command; it is not asked again."""
+    """The check that was asked comes first, with its command, and its options again."""
     first, reply = talk(TIMEOUT_LOG, "which command now?")
     assert first.question is not None
     assert reply.statements[0].role == "check"
     assert reply.statements[0].command == first.question.command
-    assert reply.question is None
+    assert reply.question == first.question
