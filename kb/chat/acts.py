@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -27,6 +29,7 @@ ALWAYS = "<always>"  # a feature every message has: how frequent an act is
 MEANING = 2.0  # length of the embedding beside the words', which is 1
 MAX_CHARS = 600  # of a message that are read; what it does stands in less
 HAN_RUN = 3  # characters of the longest run of Chinese that is a feature
+CACHED = 256  # sentences read last
 PIECE = 4  # letters of a piece of a word: "restarting", "resart"
 _PART = re.compile(
     r"(?P<han>[\u4e00-\u9fff]+)|(?P<name>[A-Za-z0-9]+(?:[_.=/-]+[A-Za-z0-9]+)+)"
@@ -90,9 +93,9 @@ class MessageScorer:
         meaning = self.embedder.encode_passages([text])[0]
         return vectorise(self._normalise(text), meaning, self.row, self.idf)
 
-    def nats(self, text: str) -> NDArray[np.float32]:
-        """Nats of each class, shape (classes,)."""
-        nats: NDArray[np.float32] = self.vector(text) @ self._rows
+    def nats(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Nats of each class for the message of that `vector`, shape (classes,)."""
+        nats: NDArray[np.float32] = vector @ self._rows
         return nats
 
 
@@ -110,10 +113,12 @@ class ActReader:
                 f"{FOLDER}: made for other acts", todo="run python -m kb.train.messages"
             )
         self._scorer = scorer
+        self.read = lru_cache(CACHED)(self._read)
 
-    def read(self, text: str) -> Mapping[Act, float]:
-        """The probability of each act."""
-        return dict(zip(ACTS, softmax(self._scorer.nats(text)), strict=True))
+    def _read(self, text: str) -> Mapping[Act, float]:
+        """The probability of each act; a sentence is looked at from several sides."""
+        nats = self._scorer.nats(self._scorer.vector(text))
+        return MappingProxyType(dict(zip(ACTS, softmax(nats), strict=True)))
 
 
 def softmax(nats: NDArray[np.float32]) -> Sequence[float]:

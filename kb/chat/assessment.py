@@ -93,7 +93,7 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
     """The reading with the person's remarks, the newest first: of one thing the last word counts.
 
     Versions and settings they name are read anew each time: one taken back is gone. Sentences that
-    are guarded come first, where no learned model reads them.
+    are misleading come first, where no learned model reads them.
     """
     remarks = conversation.remarks
     if not remarks:
@@ -107,10 +107,12 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
             settings=incident.settings | named.settings,
         )
     plain = list(reversed(remarks))
-    for sentence in conversation.guarded:
+    for sentence in conversation.misleading:
         plain = [remark.replace(sentence, "").strip() for remark in plain]
-    guarded = [one for one in reversed(conversation.guarded) if any(one in r for r in remarks)]
-    first = "".join(f"{one}\n" for one in guarded)
+    misleading = [
+        one for one in reversed(conversation.misleading) if any(one in r for r in remarks)
+    ]
+    first = "".join(f"{one}\n" for one in misleading)
     second = "".join(f"{one}\n" for one in plain if one)
     return replace(
         reading,
@@ -188,7 +190,9 @@ def take_back(
     it; where none shares a word, the last thing said, and nothing where the sentence names a cause.
     """
     wanted = key_words(sentence)
-    told = tuple(one for one in _words_that_count(conversation) if one not in conversation.guarded)
+    told = tuple(
+        one for one in _words_that_count(conversation) if one not in conversation.misleading
+    )
     shared = {quote: len(wanted & key_words(quote)) for quote in told}
     most = max(shared.values(), default=0)
     if most:

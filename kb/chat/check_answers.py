@@ -43,7 +43,8 @@ class CheckAnswerReader:
 
     def read(self, text: str, check: Check) -> Sequence[float]:
         """The probabilities that `text` reports none of the outcomes, the first, and so on."""
-        nats, message = self._scorer.nats(text), self._scorer.vector(text)
+        message = self._scorer.vector(text)
+        nats = self._scorer.nats(message)
         trouble = float(nats[self._column[TROUBLE]])
         points = [FITTED * self._fitted(nats, check.id, NONE, UNWRITTEN_NATS) + NONE_NATS]
         for number, outcome in enumerate(check.outcomes, start=1):

@@ -50,7 +50,7 @@ NOTED: frozenset[Intent] = frozenset(
 )
 NOTE_SCORE = 0.68  # of a note that answers such a request
 NOTE_WORDS = 3  # of such a request; “what now?” is about the incident
-MAX_GUARDED = 100  # sentences
+MAX_MISLEADING = 100  # sentences
 MAX_SHOWN = 40  # cases remembered as shown
 _SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
 # Replies about the conversation itself: what is repeated is the answer before them.
@@ -220,8 +220,11 @@ class Dialogue:
         conversation: Conversation,
         requests: tuple[UserRequest, ...],
     ) -> Step:
-        """A remark that may tell what mended it: asked for, and nothing is kept before a yes."""
-        assessment = assess(self._service, conversation, conversation.language or "en")
+        """A remark that may tell what mended it: asked for, and nothing is kept before a yes.
+
+        The verdict is on what stood first before the remark.
+        """
+        assessment = assess(self._service, previous, conversation.language or "en")
         outcome = None
         if assessment is not None and assessment.diagnosis.causes:
             outcome = self._outcome(assessment, requests[0], conversation)
@@ -265,11 +268,11 @@ class Dialogue:
         )
 
     def _with_remark(self, conversation: Conversation, remark: str) -> Conversation:
-        guarded = self._intents.guarded(remark)
+        misleading = self._intents.misleading(remark)
         return replace(
             conversation,
             remarks=(*conversation.remarks, remark),
-            guarded=(*conversation.guarded, *guarded)[-MAX_GUARDED:],
+            misleading=(*conversation.misleading, *misleading)[-MAX_MISLEADING:],
         )
 
     def _retraction(

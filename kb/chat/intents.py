@@ -321,9 +321,9 @@ class IntentReader:
                 return self._request(intent, sentence)
         return self._request(intent, text)
 
-    def guarded(self, remark: str) -> tuple[str, ...]:
+    def misleading(self, remark: str) -> tuple[str, ...]:
         """The sentences whose words alone mislead, so that only cues read them."""
-        return tuple(one for one in sentences(remark) if self._phrases.is_guarded(one))
+        return tuple(one for one in sentences(remark) if self._phrases.is_misleading(one))
 
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""

@@ -91,7 +91,7 @@ class Phrasebook:
         endings: words of one who knows by now what it was.
         troubles: words of trouble that is still there; `cured` say that it is over.
         takes_back: words that take back or correct what was said; `keeps` say the contrary.
-        guarded: words of sentences whose words alone mislead.
+        misleading: words of sentences whose words alone mislead.
         choices: nothing but a place in a list.
     """
 
@@ -109,7 +109,7 @@ class Phrasebook:
     cured: PhraseGroup
     takes_back: PhraseGroup
     keeps: PhraseGroup
-    guarded: PhraseGroup
+    misleading: PhraseGroup
     choices: PhraseGroup
 
     @cached_property
@@ -131,7 +131,7 @@ class Phrasebook:
             "endings": (self.endings,),
             "troubles": (self.troubles, self.cured),
             "takes_back": (self.takes_back, self.keeps),
-            "guarded": (self.guarded,),
+            "misleading": (self.misleading,),
             "choices": (self.choices,),
         }
         return {name: PhraseSet(group) for name, group in groups.items()}
@@ -180,9 +180,9 @@ class Phrasebook:
         named = self.sets["endings"].match(text) and self.causes_in(text)
         return bool(named) and not self.is_asked(text)
 
-    def is_guarded(self, text: str) -> bool:
+    def is_misleading(self, text: str) -> bool:
         """Whether the words alone mislead: something is denied, wished or guessed."""
-        return bool(self.sets["guarded"].match(text))
+        return bool(self.sets["misleading"].match(text))
 
     def is_still_trouble(self, text: str) -> bool:
         """Whether the text speaks of trouble and of no end of it."""

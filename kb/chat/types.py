@@ -228,7 +228,7 @@ class Conversation:
     Attributes:
         language: of the last reply; the person asked for it where `language_pinned`.
         reading: the incident, as read from the logs and from a description that began it.
-        remarks: what the person wrote about it since (redacted), oldest first; `guarded` are those
+        remarks: what the person wrote about it since (redacted), oldest first; `misleading` are those
             sentences of them whose words alone mislead.
         asked_checks: checks asked about, none of them twice; `open_checks` holds the last one, as
             long as nobody has answered it.
@@ -248,7 +248,7 @@ class Conversation:
     created_s: float
     reading: LogReading | None = None
     remarks: tuple[str, ...] = ()
-    guarded: tuple[str, ...] = ()
+    misleading: tuple[str, ...] = ()
     check_results: tuple[CheckResult, ...] = ()
     asked_checks: tuple[str, ...] = ()
     open_checks: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from kb.settings import shipped_data
 
 BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
 ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.field, BOOK.orders]
-ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.guarded]
+ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.misleading]
 ENTRIES += [BOOK.troubles, BOOK.cured]
 
 
