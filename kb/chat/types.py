@@ -228,8 +228,8 @@ class Conversation:
     Attributes:
         language: of the last reply; the person asked for it where `language_pinned`.
         reading: the incident, as read from the logs and from a description that began it.
-        remarks: what the person wrote about it since (redacted), oldest first; `misleading` are those
-            sentences of them whose words alone mislead.
+        remarks: what the person wrote about it since (redacted), oldest first; `misleading` are
+            those sentences of them whose words alone mislead.
         asked_checks: checks asked about, none of them twice; `open_checks` holds the last one, as
             long as nobody has answered it.
         asked_for: the cause that led when the last of them was asked.
