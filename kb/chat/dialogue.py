@@ -349,7 +349,7 @@ class Dialogue:
             ANSWERS[answer.request.intent](answer)
         diagnosis = None
         shows = first in ("log", "tell") and step.event != "skip"
-        if assessment and shows and assessment.diagnosis.status != "no_timeout":
+        if assessment and shows and (first == "log" or assessment.diagnosis.causes):
             top = self._service.settings.top  # causes, as every face shows them
             diagnosis = replace(assessment.diagnosis, causes=assessment.diagnosis.causes[:top])
         reply = Reply(

@@ -15,7 +15,7 @@ from typing import Literal
 
 from kb.chat.acts import ActReader
 from kb.chat.check_answers import CheckAnswerReader
-from kb.chat.phrases import Phrasebook, Platform
+from kb.chat.phrases import ENTRY_ID, Phrasebook, Platform
 from kb.chat.sentences import clauses, is_assertion, sentences
 from kb.chat.types import Act, CheckResult, Intent
 from kb.knowledge.load import Knowledge
@@ -116,7 +116,6 @@ RETRACTING = (
 _MEANT = re.compile(
     r"(?i)(?:\bi mean(?:t to say|t)?\b|\bactually\b|是说|应该是|其实是|而是)[ ,，]*(\S.*)$"
 )
-_ENTRY = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")
 # What is asked for by its kind: a case, or what a cause is.
 _NAMES_KIND = re.compile(
     r"(?i)\b(?:what|explain|define|meaning|cases?|examples?|links?|threads?)\b"
@@ -473,7 +472,7 @@ class IntentReader:
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
         read = _Read()
         for sentence in sentences(text):
-            act = "case" if _ENTRY.search(sentence) else self._act(sentence, situation)
+            act = "case" if ENTRY_ID.search(sentence) else self._act(sentence, situation)
             says_more = act in REPLYING and self._tells(sentence)
             if act in STATING or act == "retract" or says_more:  # the last word counts
                 read.remarks.append(sentence)
@@ -501,7 +500,7 @@ class IntentReader:
         if act in LANGUAGES:
             named = self._phrases.languages_in(sentence)
             return replace(request, language=next(iter(named - {None}), None))
-        if _ENTRY.search(sentence):
+        if ENTRY_ID.search(sentence):
             return replace(request, intent="case")
         if request.ordinal and act in PLACING and (act != "happened" or request.ordinal > 1):
             return replace(request, intent="case" if situation.after_cases else "cause")

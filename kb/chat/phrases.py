@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,8 @@ from kb.text.expression_set import ExpressionSet
 from kb.types.vocabulary import Language
 
 MAX_CHARS = 1000  # of a text that are read; a message is shorter, the rest is a report
+
+ENTRY_ID = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")  # of an imported entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

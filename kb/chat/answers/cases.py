@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kb.chat.answers.answer import IntentAnswer, cite_case, cite_pages
+from kb.chat.phrases import ENTRY_ID
 from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
 from kb.errors import InputError, NotFoundError
 from kb.types.entries import Entry, Filters, Hit
@@ -20,7 +21,6 @@ FIXES_SHOWN = 2
 SECTIONS = {"symptoms": "chat.case_symptoms", "causes": "chat.case_cause"}
 MIN_SHARE = 0.5  # of the wanted words that a case must have
 TIES = 8  # equally well named cases that are compared with the incident
-_ADDED = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")  # ids of imported entries
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.+-]{1,60}|[\u4e00-\u9fff]{2,12}")
 # Words of the request itself; they name no case.
 _REQUEST = frozenset(
@@ -137,7 +137,7 @@ def _find(answer: IntentAnswer) -> list[Entry]:
     text, ordinal = answer.request.text.lower(), answer.request.ordinal
     cases = answer.knowledge.case_by_id
     named = next((case for name, case in sorted(cases.items()) if name in text), None)
-    own = _ADDED.search(text)
+    own = ENTRY_ID.search(text)
     named = named or (_entry(answer, own[0]) if own else None)
     if named is not None:
         return [named]
