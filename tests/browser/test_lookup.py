@@ -104,7 +104,7 @@ def test_a_deleted_incident_is_brought_back(visit: OpenPage) -> None:
     here.page.get_by_text("As it was handed in").click()
     expect(here.page.get_by_text(f"{UNIQUE} lost its shard map").first).to_be_visible()
     here.shot("incident-whole")
-    here.page.get_by_role("button", name="Delete this entry").click()
+    here.page.get_by_text("Delete this entry").click()
     here.page.get_by_role("button", name="Delete it", exact=True).click()
     expect(here.page.get_by_text("Deleted.")).to_be_visible()
     here.shot("deleted")

@@ -81,7 +81,7 @@ def test_a_press_outlives_the_next_event(visit: OpenPage) -> None:
 
     address = entry.evaluate("one => one.href")
     here.page.goto(address)
-    here.page.get_by_role("button", name="Delete this entry").click()
+    here.page.get_by_text("Delete this entry").click()
     press_and_switch(here, find(".st-key-delete_entry button"), "中文")
     here.page.goto(address)
     expect(here.page.get_by_role("alert")).to_be_visible()  # no such entry

@@ -185,7 +185,7 @@ def _merge(identifier: str, key: str) -> Notice:
 
 
 def _offer_deletion(identifier: str, words: Words) -> None:
-    with st.popover(words("page.delete")):
+    with st.expander(words("page.delete")):
         markup.show(markup.paragraph(words("page.delete_help", days=RESTORABLE_DAYS)))
         act = partial(_delete, identifier)
         actions.button(words("page.delete_now"), act, key=DELETE, words=words)
