@@ -102,12 +102,25 @@ def first_title(answer: Diagnosis, words: Words) -> str:
 
 
 def first_answer_fix(answer: Diagnosis) -> AnswerFix | None:
-    """The whole of the fix to try first; None where the first step is no fix."""
+    """The whole of the fix to try first; None where the first step is no fix.
+
+    What helped the team where it found another cause stands with no cause that is shown.
+    """
     step = answer.first_fix
     if step is None or step.kind != "fix":
         return None
     fixes = (fix for cause in answer.causes for fix in cause.fixes)
-    return next((fix for fix in fixes if fix.id == step.fix), None)
+    own = AnswerFix(
+        id="",
+        title=step.title,
+        steps=(),
+        commands=(step.command,) if step.command else (),
+        status="confirmed",
+        applies_to="",
+        caution="",
+        sources=(),
+    )
+    return next((fix for fix in fixes if fix.id == step.fix), own)
 
 
 def caution(answer: Diagnosis, words: Words) -> str:
@@ -126,7 +139,7 @@ def met_before(answer: Diagnosis, words: Words) -> str:
     met = answer.met_before
     if met is None:
         return ""
-    same = words("head.same_incident", entry=met.entry, cause=met.cause, title=met.title)
+    same = words("head.same_incident", entry=met.entry, cause=met.cause_title, title=met.title)
     return same + met_fix(answer, words)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kb.types.answer import AnswerCheck, FirstStep, NextStep, RankedCause
+from kb.types.answer import AnswerCheck, FirstStep, MetBefore, NextStep, RankedCause
 from kb.types.vocabulary import DiagnosisStatus
 
 
@@ -11,12 +11,18 @@ def first_step(
     leading: RankedCause | None,
     best_check: AnswerCheck | None,
     collect: tuple[NextStep, ...],
+    met: MetBefore | None = None,
 ) -> FirstStep | None:
     """What to do first; None where nothing is known to do.
 
+    Where the team met the same incident and found another cause, what helped it comes first.
     Without a verdict there is nothing to fix: then the check that decides comes first, or what
     would show more.
     """
+    if met is not None and met.kind == "incident" and met.fix:
+        is_leading = status == "diagnosed" and leading is not None and leading.id == met.cause
+        if not is_leading:
+            return FirstStep(kind="fix", title=met.fix, command=met.command, cause=met.cause)
     if status == "diagnosed" and leading is not None and leading.fixes:
         fix = leading.fixes[0]
         return FirstStep(

@@ -33,15 +33,18 @@ DAY_CHARS = len("2026-05-03")
 NAMED_ERRORS = 2
 
 
-def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -> MetBefore | None:
+def met_before(
+    verdict: Verdict, types: Mapping[str, EventType], titles: Mapping[str, str], words: Words
+) -> MetBefore | None:
     """The entry that is this incident, the team's own first, then the most alike, ties by id.
 
     Args:
-        verdict: with nothing diagnosed nothing was met.
+        verdict: where nothing is diagnosed only the team's own incident of the same log counts.
         types: kinds of events by id.
+        titles: what causes are called in the language of the answer, by id.
         words: of the language of the answer.
     """
-    if verdict.status != "diagnosed":
+    if verdict.status == "no_timeout":
         return None
     incident, leading = verdict.reading.incident, verdict.ranking.causes[0]
     own = error_marks(verdict.reading, types)
@@ -52,8 +55,8 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
         alike = likeness(hit.score, leading.probability)
         if not entry.causes:
             continue
-        if entry.causes[0].id != leading.cause:
-            same_log = hit.score >= SAME_LOG and own.shared(marks).errors
+        if verdict.status != "diagnosed" or entry.causes[0].id != leading.cause:
+            same_log = hit.score >= SAME_LOG and own.shared(marks)
             if entry.kind != "incident" or not same_log:
                 continue
             alike = hit.score  # the team knows what its log does not show
@@ -71,6 +74,7 @@ def met_before(verdict: Verdict, types: Mapping[str, EventType], words: Words) -
         when=entry.resolved_on[:DAY_CHARS] or entry.date,
         title=entry.title.get(words.language),
         cause=entry.causes[0].id,
+        cause_title=titles.get(entry.causes[0].id, entry.causes[0].id),
         fix=fix.title.get(words.language) if fix else "",
         command=next(iter(fix.commands), "") if fix else "",
         url=entry.url,

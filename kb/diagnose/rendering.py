@@ -130,7 +130,12 @@ def render(
         commands=job_commands(knowledge.launchers, reading, verdict.seen),
         probabilities={scored.cause: scored.probability for scored in verdict.ranking.causes},
         job=_job(verdict, knowledge, verdict.seen),
-        met=met_before(verdict, knowledge.event_by_id, words),
+        met=met_before(
+            verdict,
+            knowledge.event_by_id,
+            {cause.id: cause.title.get(language) for cause in knowledge.causes},
+            words,
+        ),
     )
     title = knowledge.cause_by_id[made.leading.cause].title.get(language)
     probability = made.leading.probability
@@ -160,7 +165,7 @@ def render(
         second_reader=_second_reading(made),
         readers=_readers(made) if says else (),
         headline=headline(verdict, knowledge, words),
-        first_fix=first_step(verdict.status, next(iter(causes), None), check, steps),
+        first_fix=first_step(verdict.status, next(iter(causes), None), check, steps, made.met),
         met_before=made.met,
         notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
     )

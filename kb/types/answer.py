@@ -270,7 +270,8 @@ class MetBefore:
     """An incident of the team, or a case, that is the same incident.
 
     `when` is the day it was resolved or the case's date (ISO 8601, empty where unknown), `cause`
-    its cause's id, `fix` what helped, in a line, `command` of that fix, empty where there is none.
+    its cause's id and `cause_title` what that is called, `fix` what helped, in a line, `command` of
+    that fix, empty where there is none. The team's cause may be another than the likeliest one.
     """
 
     entry: str
@@ -284,6 +285,7 @@ class MetBefore:
     why: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     origin: Origin = ""
+    cause_title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

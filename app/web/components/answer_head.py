@@ -135,9 +135,10 @@ def met_before_html(diagnosis: Diagnosis, words: Words) -> Markup:
         words("word.differs", what=words.listing(met.differs)) if met.differs else "",
     )
     return html(
-        '<div class="tk-note tk-info tk-met"><b>{label}</b> '
+        '<div class="tk-note tk-info tk-met"><b>{label}</b> {found} '
         '<a href="{url}" target="_blank">{title}</a>{fixed} {command} {source}{notes}</div>',
         label=label,
+        found=words("head.met_cause", cause=met.cause_title),
         url=href("cases", id=met.entry),
         title=met.title,
         fixed=cards.inline(head.met_fix(diagnosis, words)),

@@ -6,6 +6,7 @@ shows carries that line.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -43,6 +44,19 @@ EARLY_SEQ = 5  # barriers and id exchange of the first moments
 MID_SEQ = 100  # set-up is long over
 LARGE_SEQ = 10_000  # hours of training
 GAP_WORKS = 10  # the host ran well ahead of the device
+PROGRAM_ERRORS = (  # classes of Python whose members a fault of the program or its data raises
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    FileNotFoundError,
+    ImportError,
+    IsADirectoryError,
+    LookupError,
+    NameError,
+    NotADirectoryError,
+    TypeError,
+    ValueError,
+)
 SHORT_TIMEOUT_MS = 120_000
 UNIT_SLIP_MS = 100_000  # with "ran for" a thousand times longer
 NEAR_LINES = 200
@@ -190,7 +204,8 @@ def _who(observations: Observations) -> Iterator[Fact]:
     shown = ",".join(map(str, observations.incident.ranks_silent[:16]))
     if observations.incident.ranks_silent:
         yield _fact("ranks_missing", event, shown)
-        if observations.incident.ranks_silent == (0,):
+        error = observations.first_error
+        if observations.incident.ranks_silent == (0,) and (error is None or error.rank != 0):
             yield _fact("rank0_missing", event)
     if len(observations.incident.ranks_reporting) == 1:
         yield _fact("single_rank_reports", event, str(observations.incident.ranks_reporting[0]))
@@ -260,6 +275,8 @@ def _errors(observations: Observations) -> Iterator[Fact]:
         here = [t for t in timeouts if t.file == error.file]
         if timeouts and (not here or error.line <= here[0].line):
             yield _fact("first_error_before_timeout", error, error.event)
+            if _is_of_program(error):
+                yield _fact("program_error_before_timeout", error, error.event)
         elif timeouts:
             yield _fact("error_after_timeout", error, error.event)
         else:
@@ -275,6 +292,16 @@ def _errors(observations: Observations) -> Iterator[Fact]:
     cascades = observations.log.of_kind("cascade")
     if cascades:
         yield _fact("cascade_only", cascades[0])
+
+
+def _is_of_program(error: Event) -> bool:
+    """Whether Python raised it for a fault of the program or its data, as KeyError or IndexError.
+
+    RuntimeError, OSError and their kin are also how communication fails.
+    """
+    name = error.fields.get("exception", "").rpartition(".")[2]
+    kind = getattr(builtins, name, None)
+    return isinstance(kind, type) and issubclass(kind, PROGRAM_ERRORS)
 
 
 def _hosts(observations: Observations) -> set[str]:

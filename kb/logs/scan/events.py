@@ -207,7 +207,8 @@ class EventCollector:
             start = match.start() if match else 0
             groups = match.groupdict() if match else {}
             fields = {key: value.strip()[:FIELD_CHARS] for key, value in groups.items() if value}
-            front = text[end:start] if start else text
+            colon = text.startswith(":", start)  # ends the printer's tag, and the hit begins with it
+            front = text[end : start + colon] if start else text
             who = self._line.origin(front)
             end = match.end() if match else 0
             printed = self._printer(pattern, fields.pop("rank", ""), front, who, rank)
