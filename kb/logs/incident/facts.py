@@ -111,9 +111,15 @@ def _agreement(observations: Observations) -> Iterator[Fact]:
     odd = odd_reports(observations)
     if odd:
         yield _fact("mismatch_proven", odd[0][0].event, _sides(observations, odd[0][0]))
+    sized = next((pair[0].event for pair in odd if pair[0].op == pair[1].op), None)
+    if sized is not None:
+        yield _fact("mismatch_of_sizes", sized)
     named = ",".join(str(culprit.rank) for culprit in odd_fingerprint(observations))
     for event in observations.log.of(EventRole.MISMATCH):
         yield _fact("mismatch_proven", event, f"rank {named}" if named else "")
+        get = event.fields.get
+        if get("op") and get("op") == get("peer_op") and get("shape") != get("peer_shape"):
+            yield _fact("mismatch_of_sizes", event)
     main = observations.main
     if main is None or main.seq is None or odd:
         return
