@@ -305,9 +305,9 @@ def _is_of_program(error: Event) -> bool:
 
     RuntimeError, OSError and their kin are also how communication fails.
     """
-    name = error.fields.get("exception", "").rpartition(".")[2]
-    kind = getattr(builtins, name, None)
-    return isinstance(kind, type) and issubclass(kind, PROGRAM_ERRORS)
+    *_, raised = error.fields.get("exception", "").split(".")
+    python_class = getattr(builtins, raised, None)
+    return isinstance(python_class, type) and issubclass(python_class, PROGRAM_ERRORS)
 
 
 def _hosts(observations: Observations) -> set[str]:

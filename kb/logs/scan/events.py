@@ -207,7 +207,9 @@ class EventCollector:
             start = match.start() if match else 0
             groups = match.groupdict() if match else {}
             fields = {key: value.strip()[:FIELD_CHARS] for key, value in groups.items() if value}
-            colon = text.startswith(":", start)  # ends the printer's tag, and the hit begins with it
+            colon = text.startswith(
+                ":", start
+            )  # ends the printer's tag, and the hit begins with it
             front = text[end : start + colon] if start else text
             who = self._line.origin(front)
             end = match.end() if match else 0

@@ -57,7 +57,7 @@ def verdict(
 
 def met(made: Verdict, language: Language = "en") -> MetBefore | None:
     """What was met before of it."""
-    return met_before(made, TYPES, Words(LABELS, language))
+    return met_before(made, TYPES, {"alpha": "Alpha"}, Words(LABELS, language))
 
 
 def score_of(alike: float) -> float:
@@ -122,6 +122,18 @@ def test_the_teams_own_incident_stands_first() -> None:
     assert order == ["own", "a", "b", "a-thread"]
 
 
+@pytest.mark.parametrize("status", ["diagnosed", "unknown"])
+def test_the_team_knows_another_cause_of_the_same_log(status: DiagnosisStatus) -> None:
+    """Its own incident of nearly the same log counts whatever leads; a case of another cause not."""
+    own = replace(case("own", "beta"), kind="incident")
+    found = met(verdict((own, 0.95), status=status))
+    assert found is not None
+    assert (found.entry, found.cause) == ("own", "beta")
+    assert met(verdict((own, 0.85), status=status)) is None
+    assert met(verdict((own, 0.95), marks=OTHER, status=status)) is None
+    assert met(verdict((case("c", "beta"), 0.95), status=status)) is None
+
+
 @pytest.mark.parametrize(
     ("language", "why", "differs"),
     [
@@ -152,6 +164,7 @@ def test_what_is_said_of_it(
         when="2026-05-03",
         title=f"title of own{end}",
         cause="alpha",
+        cause_title="Alpha",
         fix=f"cure{end}",
         command="run cure",
         url="https://example.org/own",

@@ -143,9 +143,9 @@ def test_a_new_event_of_a_known_role_is_data_only(data: Path) -> None:
         ),
         pytest.param(
             "causes.yaml",
-            "fact:mismatch_proven",
-            "fact:mismatch_proved",
-            r"causes\.yaml: signs of [\w/-]+: 'mismatch_proved' is no fact",
+            "fact:mismatch_of_sizes",
+            "fact:mismatch_of_size",
+            r"causes\.yaml: signs of [\w/-]+: 'mismatch_of_size' is no fact",
             id="sign-of-a-fix",
         ),
         pytest.param(
