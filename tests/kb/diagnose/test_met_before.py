@@ -124,7 +124,7 @@ def test_the_teams_own_incident_stands_first() -> None:
 
 @pytest.mark.parametrize("status", ["diagnosed", "unknown"])
 def test_the_team_knows_another_cause_of_the_same_log(status: DiagnosisStatus) -> None:
-    """Its own incident of nearly the same log counts whatever leads; a case of another cause not."""
+    """Its own incident of nearly the same log counts whatever leads; another case does not."""
     own = replace(case("own", "beta"), kind="incident")
     found = met(verdict((own, 0.95), status=status))
     assert found is not None
