@@ -161,6 +161,10 @@ class EntryDetail(EntrySummary):
     resolved_on: str
     resolved_by: str
     merged: tuple[str, ...]
+    own_cause: str
+    corrected_on: str
+    corrected_by: str
+    log_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,8 @@ def show(context: click.Context, only_open: bool, language: Language | None, for
 def _outcome(entry: Entry, words: Words) -> str:
     if not entry.resolved:
         return words("page.not_resolved")
-    return f"{entry.resolved_on[:10]} {entry.causes[0].id}".strip()
+    cause = entry.own_cause or next((claim.id for claim in entry.causes), "")
+    return f"{entry.resolved_on[:10]} {cause}".strip()
 
 
 @command.command("resolve")

@@ -145,11 +145,13 @@ def preload(service: Service) -> None:
     _ingestor(service, _UploadSink(service))
 
 
-def add_reading(service: Service, reading: LogReading, *, name: str, text: str = "") -> str:
+def add_reading(
+    service: Service, reading: LogReading, *, name: str, text: str = "", files: Sequence[str] = ()
+) -> str:
     """Add the incident that a diagnosis was made of, once; returns its id.
 
     It is the same incident whether the log, its diagnosis or the link to that is added. `text` is
-    the log where it is at hand.
+    the log where it is at hand, `files` are the names of the files it came in.
 
     Raises:
         InputError: it tells of no timeout and no error.
@@ -175,7 +177,7 @@ def add_reading(service: Service, reading: LogReading, *, name: str, text: str =
             values={**error.values, "name": name},
         ) from error
     sink = _UploadSink(service)
-    sink.apply([entry])
+    sink.apply([replace(entry, log_name=redact(", ".join(files))[0][:MAX_TITLE])])
     return sink.known.get(entry.id, entry.id)
 
 
@@ -191,12 +193,17 @@ def add_text(service: Service, text: str, *, name: str) -> ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """How an incident ended: the cause, the fix, and where that is written up."""
+    """How an incident ended: the cause, the fix, and where that is written up.
+
+    `own_cause` is a cause in the person's words, in place of the id of a known one. Without a fix
+    the incident stays open, or keeps the fix it has.
+    """
 
     cause: str
     fix: str
     commands: tuple[str, ...] = ()
     url: str = ""
+    own_cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +224,7 @@ class Changes:
 def resolve(service: Service, entry_id: str, resolution: Resolution, *, by: str = "") -> Entry:
     """Write down the cause and the fix of an imported entry; it counts as confirmed from now on.
 
-    `by` is who says so; the time is noted too.
+    `by` is who says so; the time is noted too, of a correction beside that of the first outcome.
 
     Raises:
         NotFoundError: there is no such entry.
@@ -232,13 +239,16 @@ def resolve(service: Service, entry_id: str, resolution: Resolution, *, by: str 
 def outcome_of(entry: Entry) -> Resolution | None:
     """How an incident ended as somebody wrote it down; None where nobody did."""
     fix = next((fix for fix in entry.fixes if fix.id == _outcome_id(entry)), None)
-    if fix is None or not entry.causes:
+    claim = next(iter(entry.causes), None)
+    named = entry.kind == "incident" and claim is not None and claim.status == "confirmed"
+    if not entry.own_cause and (claim is None or not (fix or named)):
         return None
     return Resolution(
-        cause=entry.causes[0].id,
-        fix=fix.title.en,
-        commands=fix.commands,
-        url=next(iter(fix.sources), ""),
+        cause="" if entry.own_cause or claim is None else claim.id,
+        fix=fix.title.en if fix else "",
+        commands=fix.commands if fix else (),
+        url=next(iter(fix.sources), "") if fix else "",
+        own_cause=entry.own_cause,
     )
 
 
@@ -311,6 +321,9 @@ def _together(target: Entry, merged: Sequence[Entry]) -> Entry:
             resolved=told.resolved,
             resolved_on=told.resolved_on,
             resolved_by=told.resolved_by,
+            own_cause=told.own_cause,
+            corrected_on=told.corrected_on,
+            corrected_by=told.corrected_by,
             url=target.url or told.url,
             signature=tuple(signature),
             sections=(*own, *more, *outcome),
@@ -345,23 +358,23 @@ def _changed_outcome(entry: Entry, changes: Changes) -> Resolution:
     Raises:
         InputError: a cause or a fix is missing.
     """
-    fix = next((fix for fix in entry.fixes if fix.id == _outcome_id(entry)), None)
-    cause = changes.cause or (entry.causes[0].id if entry.resolved and entry.causes else "")
-    text = changes.fix or (fix.title.en if fix else "")
-    if not cause or not text:
+    cause = entry.causes[0].id if entry.resolved and entry.causes else ""
+    earlier = outcome_of(entry) or Resolution(cause=cause, fix="")
+    outcome = Resolution(
+        cause=changes.cause or earlier.cause,
+        fix=changes.fix or earlier.fix,
+        commands=earlier.commands if changes.commands is None else changes.commands,
+        url=earlier.url if changes.url is None else changes.url,
+        own_cause="" if changes.cause else earlier.own_cause,
+    )
+    if not (outcome.cause or outcome.own_cause) or not outcome.fix:
         raise InputError(
             f"{entry.id} is not resolved: it has a cause and a fix together or neither",
             todo="give both",
             reason="half_outcome",
             values={"id": entry.id},
         )
-    commands, url = changes.commands, changes.url
-    return Resolution(
-        cause=cause,
-        fix=text,
-        commands=commands if commands is not None else fix.commands if fix else (),
-        url=url if url is not None else next(iter(fix.sources), "") if fix else "",
-    )
+    return outcome
 
 
 def _outcome_id(entry: Entry) -> str:
@@ -382,15 +395,18 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
     from ingest.writeups import with_chunks
 
     cause = service.knowledge.cause_by_id.get(resolution.cause)
-    if cause is None:
+    own_cause = "" if cause else " ".join(redact(resolution.own_cause)[0].split())[:MAX_TITLE]
+    if cause is None and (resolution.cause or not own_cause):
         raise InputError(
             f"{resolution.cause!r} is not a cause",
             todo="see /v1/causes",
             reason="no_cause",
             values={"id": resolution.cause},
         )
-    text, url = redact(resolution.fix)[0], redact(resolution.url)[0]
-    language = detect_language(text)
+    earlier = outcome_of(entry)
+    text = redact(resolution.fix or (earlier.fix if earlier else ""))[0]
+    url = redact(resolution.url)[0]
+    language = detect_language(text or own_cause)
     fix = Fix(
         id=_outcome_id(entry),
         title=Bilingual(zh=text, en=text),
@@ -399,23 +415,39 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
         status="confirmed",
         sources=(url,) if url else (),
     )
-    claim = CauseClaim(id=resolution.cause, status="confirmed", source=url)
-    earlier = outcome_of(entry)
-    replaced = {claim.id, earlier.cause} if earlier else {claim.id}
-    section = Section(role="fixes", title=cause.title.get(language), text=text, language=language)
-    return with_chunks(
-        replace(
-            entry,
-            causes=(claim, *(each for each in entry.causes if _stays(each, replaced, entry))),
-            fixes=(fix, *(other for other in entry.fixes if other.id != fix.id)),
-            sections=(*(each for each in entry.sections if each.role != "fixes"), section),
-            status="confirmed",
-            resolved=True,
-            resolved_on=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            resolved_by=redact(by)[0],
-            source_key=_own_key(entry),
-        )
+    replaced = {resolution.cause, earlier.cause} if earlier else {resolution.cause}
+    claims = (CauseClaim(id=cause.id, status="confirmed", source=url),) if cause else ()
+    title = cause.title.get(language) if cause else own_cause
+    told = Section(
+        role="fixes", title=title if text else "", text=text or own_cause, language=language
     )
+    resolved = replace(
+        entry,
+        causes=(*claims, *(each for each in entry.causes if _stays(each, replaced, entry))),
+        own_cause=own_cause,
+        fixes=(*([fix] if text else []), *(each for each in entry.fixes if each.id != fix.id)),
+        sections=(
+            *(each for each in entry.sections if each.role != "fixes"),
+            *([told] if told.text else []),
+        ),
+        source_key=_own_key(entry),
+    )
+    if text:
+        resolved = replace(resolved, status="confirmed", resolved=True)
+    return with_chunks(_dated(resolved, earlier, redact(by)[0]))
+
+
+def _dated(entry: Entry, earlier: Resolution | None, by: str) -> Entry:
+    """`entry` with when and by whom its outcome was written down: what was said first stays."""
+    if not entry.resolved or outcome_of(entry) == earlier:
+        return entry
+    if entry.resolved_on:
+        return replace(entry, corrected_on=_now(), corrected_by=by)
+    return replace(entry, resolved_on=_now(), resolved_by=by)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _stays(cause: CauseClaim, replaced: Set[str], entry: Entry) -> bool:

@@ -221,6 +221,8 @@ def shown_sections(entry: Entry, language: Language) -> tuple[Section, ...]:
 def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
     """What an entry is about: name of the label and value, rows without a value left out."""
     causes = [f"{claim.id} ({words.term('claim', claim.status)})" for claim in entry.causes]
+    if entry.own_cause:
+        causes.insert(0, plain(entry.own_cause))
     tags = entry.tags
     versions = [f"{name} {version}" for name, version in tags.versions.items()]
     where = [*tags.frameworks, tags.backend, *tags.ops, *tags.hardware, *versions]
@@ -229,9 +231,11 @@ def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
     rows = (
         ("row.project", plain(entry.project)),
         ("row.cause", words.listing(causes)),
+        ("row.log_name", plain(entry.log_name)),
         ("row.culprit", words.listing(place_text(place) for place in entry.culprits)),
         ("row.labels", words.listing([plain(label) for label in entry.labels])),
-        ("row.resolved", " · ".join(filter(None, (entry.resolved_on, plain(entry.resolved_by))))),
+        ("row.resolved", _moment(entry.resolved_on, entry.resolved_by)),
+        ("row.corrected", _moment(entry.corrected_on, entry.corrected_by)),
         ("row.merged", words.listing(entry.merged)),
         ("row.status", f"{words.term('kind', entry.kind)}, {words.term('claim', entry.status)}"),
         ("row.where", words.listing([plain(item) for item in where])),
@@ -239,6 +243,10 @@ def entry_rows(entry: Entry, words: Words) -> list[tuple[str, str]]:
         ("row.link", safe_url(entry.url)),
     )
     return [(name, value) for name, value in rows if value]
+
+
+def _moment(when: str, who: str) -> str:
+    return " · ".join(filter(None, (when, plain(who))))
 
 
 def place_text(place: RankPlace) -> str:

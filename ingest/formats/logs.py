@@ -33,7 +33,7 @@ _ERROR_KINDS = frozenset({"timeout", "root"})
 def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
     digest = file_digest(path)
     reading = tools.reader.read_paths([path])
-    yield incident_entry(
+    entry = incident_entry(
         reading,
         path.name,
         tools.words,
@@ -42,6 +42,7 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
         summary=tools.summarise(reading) if tools.summarise else None,
         text=_whole_text(path),
     )
+    yield replace(entry, log_name=redact(path.name)[0])
 
 
 def _whole_text(path: Path) -> str:

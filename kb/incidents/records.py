@@ -36,7 +36,8 @@ class IncidentRecord:
     """An incident of the team as the board counts it.
 
     `date` is the day it happened (by the log's clock, else when it was added). `cause` is the one
-    written down, else the one the log was diagnosed with; `unknown` where there is neither.
+    written down, else the one the log was diagnosed with; `unknown` where there is neither, or
+    where it was written down in a person's words, which are `own_cause`.
     `signature` is what incidents of one kind share: cause, first error, and, where that is a
     timeout, operation and stage.
     """
@@ -59,6 +60,8 @@ class IncidentRecord:
     first_error: str
     signature: str
     fix: IncidentFix | None
+    own_cause: str = ""
+    log_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,8 @@ def _record(entry: Entry) -> IncidentRecord:
         first_error=first,
         signature=" ".join(filter(None, (cause, *_signature(first, op, entry.tags.stage)))),
         fix=IncidentFix(title=fix.title.en, commands=fix.commands) if fix else None,
+        own_cause=entry.own_cause,
+        log_name=entry.log_name,
     )
 
 

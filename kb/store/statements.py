@@ -22,7 +22,10 @@ NEAREST = 3  # ids named when one is not found
 NEAREST_POOL = 200  # ids compared for that, so a large store answers at once
 # Fields of entries that the first homes do not have: where empty they are no part of the content,
 # or every entry of an old home would count as changed.
-_LATER_FIELDS = ("culprits", "labels", "resolved_on", "resolved_by", "merged", "reading_digests")
+_LATER_FIELDS = (
+    *("culprits", "labels", "resolved_on", "resolved_by", "merged", "reading_digests"),
+    *("own_cause", "corrected_on", "corrected_by", "log_name"),
+)
 _ENTRY = msgspec.json.Decoder(Entry)
 
 

@@ -91,9 +91,12 @@ class Entry:
 
     Of an incident: `culprits` are the ranks that stood out, `labels` the team's own tags,
     `resolved_on` (ISO 8601, UTC) and `resolved_by` say when and by whom its outcome was written
-    down, `merged` are the ids of incidents that were merged into it, `added_on` (likewise) is when
-    the store took it in; the store sets it. `reading_digests` are those of what was read of
-    its log, and of those merged into it: the same log has the same one, whichever way it came.
+    down first, `corrected_on` and `corrected_by` when and by whom it was last changed since,
+    `own_cause` is its cause in a person's words where that is none of the known ones, `log_name`
+    the name of its log's file, `merged` are the ids of incidents that were merged into it,
+    `added_on` (likewise) is when the store took it in; the store sets it. `reading_digests` are
+    those of what was read of its log, and of those merged into it: the same log has the same one,
+    whichever way it came.
     """
 
     id: str
@@ -123,6 +126,10 @@ class Entry:
     merged: tuple[str, ...] = ()
     added_on: str = ""
     reading_digests: tuple[str, ...] = ()
+    own_cause: str = ""
+    log_name: str = ""
+    corrected_on: str = ""
+    corrected_by: str = ""
 
     @property
     def input_text(self) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.visits import QUIET_MS, STILL, Visit, new_context
+from tests.browser.visits import PHONE, QUIET_MS, STILL, Site, Visit, new_context
 
 pytestmark = pytest.mark.browser
 
@@ -194,3 +195,42 @@ def test_a_kept_diagnosis_is_handed_on(answered: Visit, chromium: Any) -> None:
     expect(there.page.get_by_text("step 3180 loss 1.8421")).to_have_count(0)
     context.close()
     assert (there.foreign, there.errors) == ([], [])
+
+
+COPY_SHOWN = """button => {
+  let shown = 1;
+  for (let at = button; at; at = at.parentElement) shown *= getComputedStyle(at).opacity;
+  return getComputedStyle(button).visibility === "visible" && shown;
+}"""
+
+
+def test_what_is_typed_outlives_a_reload(visit: OpenPage) -> None:
+    """Unsent text is there again, before an answer and changed after one; what was sent is not."""
+    here = visit()
+    here.box.fill("rank 3 hangs in all_reduce")
+    here.page.reload()
+    expect(here.box).to_have_value("rank 3 hangs in all_reduce")
+    here.diagnose(LOG)
+    here.page.reload()
+    expect(here.verdict).to_be_visible()
+    expect(here.box).to_have_value(LOG)
+    here.page.get_by_text("Change the input").click()
+    here.box.fill("and rank 4 as well")
+    here.page.reload()
+    expect(here.verdict).to_be_visible()
+    expect(here.box).to_have_value("and rank 4 as well")
+
+
+def test_texts_can_be_copied_without_a_mouse(chromium: Any, site: Site, root: Path) -> None:
+    """On a touch screen each copy button is shown, those of the menu as well."""
+    context = chromium.new_context(viewport=PHONE, locale="en-US", has_touch=True, is_mobile=True)
+    here = Visit(page=context.new_page(), site=site, screens=root / "artefacts" / "screens")
+    here.open()
+    here.diagnose(LOG)
+    here.page.locator(".st-key-copy button").click()
+    codes = here.page.get_by_test_id("stPopoverBody").get_by_test_id("stCode")
+    expect(codes).to_have_count(2)
+    for button in codes.get_by_role("button").all():
+        assert button.evaluate(COPY_SHOWN) == 1
+    here.page.screenshot(path=here.screens / "copy-phone.png")
+    context.close()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.test_lookup import LOG
+from tests.browser.test_lookup import LOG, choose
 from tests.browser.visits import QUIET_MS, Visit
 
 pytestmark = pytest.mark.browser
@@ -55,7 +55,7 @@ def said_right(here: Visit) -> int:
 
 
 def test_a_press_outlives_the_next_event(visit: OpenPage) -> None:
-    """Diagnosed, kept, judged and written down with one press each, though the next one follows.
+    """Diagnosed, kept, judged with the incident added: one press each, though the next one follows.
 
     Switching the language ends the drawing of the page that the press began.
     """
@@ -70,19 +70,16 @@ def test_a_press_outlives_the_next_event(visit: OpenPage) -> None:
     press_and_switch(here, find(".st-key-keep button"), "English")
     expect(here.page.get_by_test_id("stCode").filter(has_text="?d=")).to_be_visible()
 
-    here.page.get_by_text("Was this it?").first.click()
-    here.page.get_by_test_id("stRadioOption").filter(has_text="This was it").click()
-    press_and_switch(here, find(".st-key-feedback_send button"), "中文")
-    here.settle()
-
-    press_and_switch(here, find(".st-key-record button"), "English")
+    here.page.get_by_text("What was it?").click()
+    choose(here, "Cause", "rank-crash")
+    press_and_switch(here, find(".st-key-record button"), "中文")
     entry = find(".tk-good a[href*='cases']")
     expect(entry).to_have_count(1)
 
     address = entry.evaluate("one => one.href")
     here.page.goto(address)
-    here.page.get_by_text("Delete this entry").click()
-    press_and_switch(here, find(".st-key-delete_entry button"), "中文")
+    here.page.get_by_text("删除这条记录").click()
+    press_and_switch(here, find(".st-key-delete_entry button"), "English")
     here.page.goto(address)
     expect(here.page.get_by_role("alert")).to_be_visible()  # no such entry
 
@@ -144,7 +141,7 @@ def test_nothing_moves_when_a_chart_comes_late(visit: OpenPage, phone: bool) -> 
     held = hold(here, "ArrowVegaLiteChart", "DownloadButton")
     here.diagnose(LOG)
     chart = here.page.locator(".stVegaLiteChart svg, .stVegaLiteChart canvas").first
-    below = here.page.get_by_text("Write it down for the next time")
+    below = here.page.get_by_text("What was it?")
     assert abs(moved_by(here, held, below, chart)) <= PIXELS
 
 

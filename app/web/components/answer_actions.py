@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 import streamlit as st
 
+from app.render.escape import plain
 from app.web.components import actions, chat_model, markup, outcome_form
 from app.web.components.actions import Notice
 from app.web.components.answer_state import AnswerState
@@ -18,21 +20,18 @@ from app.web.context import chat, href, service
 from app.web.navigation import page
 from app.web.recent_answers import person
 from kb.diagnose.verdict import Verdict
-from kb.errors import NotFoundError
+from kb.errors import InputError, NotFoundError
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from app.inputs.contributions import StoredFeedback
+    from app.inputs.contributions import Feedback, StoredFeedback
 
 NAME = "pasted.log"
 TALK = "talk_about"  # pending: the conversation to go to
-VERDICT, ACTUAL, COMMENT = "feedback_verdict", "feedback_actual", "feedback_comment"  # fields
-TAKE_BACK = "feedback_take_back"  # the button
-VERDICTS = {"right": "page.right", "wrong": "page.wrong"}
+RECORD, TAKE_BACK = "record", "feedback_take_back"  # the buttons
 COPY_PX = 220  # height of a text to copy; longer ones scroll
-MAX_COMMENT = 2000  # characters
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -129,46 +128,34 @@ def _link(identifier: str, words: Words) -> None:
         show(markup.faint(words("page.kept_local")))
 
 
-def clear_fields() -> None:
-    """Empty the forms below an answer, for the next answer."""
-    _clear_feedback()
-    outcome_form.clear()
+# --- what was it? ------------------------------------------------------------------------------
 
 
-def _clear_feedback() -> None:
-    st.session_state[VERDICT] = st.session_state[ACTUAL] = None
-    st.session_state[COMMENT] = ""
+def show_outcome_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None:
+    """What it was and what fixed it: one press judges the answer and adds the log as an incident.
 
-
-# --- was it right? -----------------------------------------------------------------------------
-
-
-def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None:
-    """This was it, that was not it, and what it was instead."""
-    if not diagnosis.causes:
-        return
+    Nothing is stored before that press.
+    """
     stored = _stored_feedback(state)
-    unfolded = stored is not None or actions.has_notice(TAKE_BACK)
-    with st.expander(words("page.feedback"), expanded=unfolded):
+    notices = (RECORD, TAKE_BACK)
+    unfolded = bool(stored or state.entry or any(map(actions.has_notice, notices)))
+    with st.expander(words("page.what_was_it"), expanded=unfolded):
         if stored is not None:
-            verdict = words(VERDICTS[stored.feedback.verdict])
-            show(markup.paragraph(words("page.you_said", verdict=verdict, time=stored.at[:10])))
-        with st.form("feedback", border=False):
-            st.radio(
-                words("page.feedback"),
-                list(VERDICTS),
-                format_func=lambda verdict: words(VERDICTS[verdict]),
-                index=None,
-                horizontal=True,
-                label_visibility="collapsed",
-                key=VERDICT,
+            cause = _cause_said(stored.feedback, words)
+            show(markup.paragraph(words("page.you_said", cause=cause, time=stored.at[:10])))
+        if state.entry:
+            link = html(
+                '<a href="{url}" target="_blank">{id}</a>',
+                url=href("cases", id=state.entry),
+                id=state.entry,
             )
-            outcome_form.cause_choice(words, "page.actual", key=ACTUAL)
-            st.text_input(words("page.comment"), max_chars=MAX_COMMENT, key=COMMENT)
-            send = partial(_send, state, diagnosis.causes[0].id)
-            label = words("page.send" if stored is None else "page.send_again")
-            submit = st.form_submit_button
-            actions.button(label, send, key="feedback_send", words=words, make=submit)
+            text = words("page.added")
+            show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
+        show(markup.paragraph(words("page.record_help")))
+        causes = [cause.id for cause in diagnosis.causes]
+        label = words("page.send_again" if stored or state.entry else "page.record")
+        record = partial(_record, state, causes)
+        outcome_form.show_form(words, label, record, key=RECORD, first=causes)
         if stored is not None:
             take_back = partial(_take_back, state, stored.id)
             actions.button(words("page.take_back"), take_back, key=TAKE_BACK, words=words)
@@ -176,16 +163,25 @@ def show_feedback_form(state: AnswerState, diagnosis: Diagnosis, words: Words) -
             actions.show_notice(TAKE_BACK, words)
 
 
+def _cause_said(feedback: Feedback, words: Words) -> str:
+    """What a person said it was."""
+    cause = feedback.cause if feedback.verdict == "right" else feedback.actual
+    known = service().knowledge.cause_by_id.get(cause)
+    own = plain(feedback.comment.partition("\n")[0]) or words("page.something_else")
+    return known.title.get(words.language) if known else own
+
+
 def _stored_feedback(state: AnswerState) -> StoredFeedback | None:
     """What this person said of this answer, here or by its link; the form begins with it."""
-    from app.inputs.contributions import find_feedback
+    from app.inputs.contributions import find_feedback, outcome_of
 
     stored = find_feedback(service(), _speaker(state))
     if stored is not None and state.feedback is None:
         state.feedback = feedback = stored.feedback
-        st.session_state[VERDICT] = feedback.verdict
-        st.session_state[ACTUAL] = feedback.actual or None
-        st.session_state[COMMENT] = feedback.comment
+        with contextlib.suppress(NotFoundError):  # deleted since
+            entry = service().entry(feedback.entry)
+            state.entry = entry.id
+            outcome_form.fill(outcome_of(entry))
     return stored
 
 
@@ -200,61 +196,50 @@ def _take_back(state: AnswerState, identifier: str) -> Notice:
     with contextlib.suppress(NotFoundError):  # taken back in another tab, or pressed twice
         delete_feedback(service(), identifier)
     state.feedback = None
-    _clear_feedback()
+    outcome_form.fill(None)
     return Notice(tone="info", label="page.taken_back")
 
 
-def _send(state: AnswerState, cause: str) -> Notice:
+def _record(state: AnswerState, causes: Sequence[str]) -> Notice | None:
+    """Judge the answer, add the log once, and write down cause and fix where they are known.
+
+    What a log does not show is no incident, but the answer to it is judged all the same.
+    """
+    from app.inputs.contributions import add_reading
+
+    failure = None
+    try:
+        state.entry = state.entry or add_reading(
+            service(),
+            state.reading,
+            name=NAME,
+            text="" if state.names else state.pasted,
+            files=state.names,
+        )
+    except InputError as error:
+        failure = error
+    if causes:
+        _judge(state, causes[0])
+    if failure is not None:
+        raise failure
+    return None if outcome_form.is_empty() else outcome_form.save(state.entry)
+
+
+def _judge(state: AnswerState, answered: str) -> None:
+    """Keep what the person says of the first cause; nothing where no cause is chosen."""
     from app.inputs.contributions import Feedback, add_feedback
 
-    verdict = st.session_state.get(VERDICT)
-    if verdict is None:
-        return Notice(tone="possible", label="page.say_which")
-    actual, comment = outcome_form.field(ACTUAL), outcome_form.field(COMMENT)
+    if not outcome_form.field(outcome_form.CAUSE):
+        return
+    ended = outcome_form.outcome()
     feedback = Feedback(
-        verdict=verdict,
-        cause=cause,
-        actual=actual,
-        comment=comment,
+        verdict="right" if ended.cause == answered else "wrong",
+        cause=answered,
+        actual=ended.cause,
+        comment="\n".join(filter(None, (ended.own_cause, ended.fix))),
+        entry=state.entry,
         diagnosis=state.saved.id if state.saved else "",
     )
-    answered = cause if verdict == "right" else ""
-    outcome_form.fill(actual or answered, comment)
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
         add_feedback(service(), feedback, source="web", by=_speaker(state))
         state.feedback = feedback
-    return Notice(tone="good", label="page.noted")
-
-
-# --- write it down -----------------------------------------------------------------------------
-
-
-def show_incident_form(state: AnswerState, words: Words) -> None:
-    """Add the log as an incident, with its cause and fix or without, and write them down later."""
-    with st.expander(words("page.record"), expanded=state.feedback is not None):
-        show(markup.paragraph(words("page.record_help")))
-        if state.entry:
-            link = html(
-                '<a href="{url}" target="_blank">{id}</a>',
-                url=href("cases", id=state.entry),
-                id=state.entry,
-            )
-            text = words("page.added")
-            show(html('<p class="tk-note tk-good">{text} {link}</p>', text=text, link=link))
-        label = words("page.resolve" if state.entry else "page.add")
-        with st.form("resolve", border=False):
-            outcome_form.show_fields(words)
-            submit = st.form_submit_button
-            actions.button(label, partial(_record, state), key="record", words=words, make=submit)
-
-
-def _record(state: AnswerState) -> Notice | None:
-    """Add the log once; write down cause and fix where they are known already."""
-    from app.inputs.contributions import add_reading
-
-    if not state.entry:
-        text = "" if state.names else state.pasted
-        state.entry = add_reading(service(), state.reading, name=NAME, text=text)
-        if outcome_form.is_empty():
-            return None
-    return outcome_form.save(state.entry)

@@ -17,7 +17,7 @@ from kb.chat.types import Change, Citation, Statement, Turn
 from kb.diagnose.wording import model_percent
 from kb.knowledge.labels import Words
 
-RISES, FALLS = "↑", "↓"
+RISES, FALLS, CHOSEN = "↑", "↓", "✓"
 JUDGING = ("log", "tell")  # intents whose replies say which cause leads
 LOOK = {"note": "tk-faint", "hint": "tk-faint", "warning": "tk-note tk-possible"}
 
@@ -99,6 +99,19 @@ def lines_html(text: str) -> Markup:
     """The lines of a text, empty ones left out."""
     return markup.join(
         (markup.safe(line) for line in text.splitlines() if line.strip()), markup.BREAK
+    )
+
+
+def offered_html(offered: Sequence[str], chosen: str) -> Markup:
+    """What could be said next, on a line, the one chosen marked."""
+    return markup.paragraph(
+        markup.join(
+            (
+                markup.badge(f"{CHOSEN} {text}", "likely") if text == chosen else markup.badge(text)
+                for text in offered
+            ),
+            Markup(" "),
+        )
     )
 
 

@@ -20,8 +20,10 @@ TABLE_ROWS = 200  # ranks in the table; all of them stand in the JSON
 OPEN_FIXES = 2  # of the first cause; the others are a click away
 
 
-def show_answer(shown: ShownDiagnosis, below_head: Callable[[], None]) -> None:
-    """The whole answer; `below_head` lays out what stands between its head and the rest."""
+def show_answer(
+    shown: ShownDiagnosis, below_head: Callable[[], None], below_causes: Callable[[], None]
+) -> None:
+    """The whole answer; the callables lay out what stands below its head and below its causes."""
     diagnosis, words = shown.diagnosis, shown.words
     no_timeout = diagnosis.status == "no_timeout"
     answer_head.show_head(shown)
@@ -35,6 +37,7 @@ def show_answer(shown: ShownDiagnosis, below_head: Callable[[], None]) -> None:
     wide, narrow = st.columns([2, 1], gap="medium")
     with wide:
         _causes(shown)
+        below_causes()
         if shown.windows:
             with st.expander(words("page.log")):
                 show(log_view.log_html(shown.windows))

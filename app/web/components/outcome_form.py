@@ -1,47 +1,81 @@
-"""The fields of an incident's outcome: its cause, what fixed it, and where that is written up."""
+"""The form of an incident's outcome: what it was, what fixed it, and where that is written up."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from app.web.components.actions import Notice
+from app.web.components import actions
+from app.web.components.actions import Action, Notice
 from app.web.context import service, signed_in
 from kb.knowledge.labels import Words
 
 if TYPE_CHECKING:
     from app.inputs.contributions import Resolution
 
-CAUSE, FIX, COMMANDS, SOURCE = (  # keys of the fields
+CAUSE, OWN_CAUSE, FIX, COMMANDS, SOURCE = (  # keys of the fields
     "resolve_cause",
+    "resolve_own_cause",
     "resolve_fix",
     "resolve_commands",
     "resolve_url",
 )
+SOMETHING_ELSE = "something_else"  # in place of a cause's id
 MAX_FIX = 2000  # characters
+MAX_OWN_CAUSE = 300
 
 
-def show_fields(words: Words, suffix: str = "", outcome: Resolution | None = None) -> None:
-    """The fields, filled with the outcome there is; `suffix` tells their keys from others'."""
-    cause_choice(words, "row.cause", key=CAUSE + suffix, chosen=outcome.cause if outcome else "")
-    for name, label, make, value in (
-        (FIX, "page.fix", st.text_area, outcome.fix if outcome else ""),
-        (COMMANDS, "page.commands", st.text_area, "\n\n".join(outcome.commands) if outcome else ""),
-        (SOURCE, "page.source_url", st.text_input, outcome.url if outcome else ""),
-    ):
-        make(words(label), value, key=name + suffix, max_chars=MAX_FIX)
+def show_form(
+    words: Words,
+    label: str,
+    action: Action,
+    *,
+    key: str,
+    suffix: str = "",
+    first: Sequence[str] = (),
+) -> None:
+    """The fields as `fill` left them, and the button that calls `action`.
+
+    `suffix` tells the fields' keys from others'; the causes in `first` are offered first.
+    """
+    cause_choice(words, "row.cause", key=CAUSE + suffix, first=first, something_else=True)
+    with st.form(f"{key}_form", border=False):
+        with st.container():  # so that the fields below keep their place and what is typed
+            if field(CAUSE + suffix) == SOMETHING_ELSE:
+                label_of_own = words("page.own_cause")
+                st.text_input(label_of_own, key=OWN_CAUSE + suffix, max_chars=MAX_OWN_CAUSE)
+        for name, text, make in (
+            (FIX, "page.fix", st.text_area),
+            (COMMANDS, "page.commands", st.text_area),
+            (SOURCE, "page.source_url", st.text_input),
+        ):
+            make(words(text), key=name + suffix, max_chars=MAX_FIX)
+        actions.button(label, action, key=key, words=words, make=st.form_submit_button)
 
 
-def cause_choice(words: Words, label: str, *, key: str, chosen: str = "") -> None:
-    """A cause out of all there are."""
+def cause_choice(
+    words: Words,
+    label: str,
+    *,
+    key: str,
+    first: Sequence[str] = (),
+    something_else: bool = False,
+) -> None:
+    """A cause out of all there are: those in `first`, all others by name, and none of them."""
     causes = service().knowledge.cause_by_id
+    titles = {cause: causes[cause].title.get(words.language) for cause in causes}
+    others = sorted(titles.keys() - set(first), key=lambda cause: (titles[cause], cause))
+    names = {cause: f"{titles[cause]} · {cause}" for cause in (*first, *others) if cause in causes}
+    if something_else:
+        names[SOMETHING_ELSE] = words("page.something_else")
     st.selectbox(
         words(label),
-        list(causes),
-        index=list(causes).index(chosen) if chosen in causes else None,
-        format_func=lambda cause: f"{causes[cause].title.get(words.language)} · {cause}",
+        list(names),
+        index=None,
+        format_func=lambda cause: names[cause],
         placeholder=words("page.choose"),
         key=key,
     )
@@ -52,18 +86,30 @@ def field(key: str) -> str:
     return str(st.session_state.get(key) or "").strip()
 
 
-def fill(cause: str, fix: str) -> None:
-    """Put a cause, or none, and what fixed it where that is said, into the fields."""
-    st.session_state[CAUSE] = cause or None
-    if fix:
-        st.session_state[FIX] = fix
+def fill(outcome: Resolution | None, suffix: str = "") -> None:
+    """Put an outcome into the fields, or empty them."""
+    cause = own_cause = fix = commands = url = ""
+    if outcome is not None:
+        cause, own_cause, fix, url = outcome.cause, outcome.own_cause, outcome.fix, outcome.url
+        commands = "\n\n".join(outcome.commands)
+    st.session_state[CAUSE + suffix] = (SOMETHING_ELSE if own_cause else cause) or None
+    for name, text in ((OWN_CAUSE, own_cause), (FIX, fix), (COMMANDS, commands), (SOURCE, url)):
+        st.session_state[name + suffix] = text
 
 
-def clear() -> None:
-    """Empty the fields: what was written of one incident is not true of the next."""
-    st.session_state[CAUSE] = None
-    for key in (FIX, COMMANDS, SOURCE):
-        st.session_state[key] = ""
+def outcome(suffix: str = "") -> Resolution:
+    """What stands in the fields."""
+    from app.inputs.contributions import Resolution
+
+    cause = field(CAUSE + suffix)
+    is_own = cause == SOMETHING_ELSE
+    return Resolution(
+        cause="" if is_own else cause,
+        own_cause=field(OWN_CAUSE + suffix) if is_own else "",
+        fix=field(FIX + suffix),
+        commands=_commands(field(COMMANDS + suffix)),
+        url=field(SOURCE + suffix),
+    )
 
 
 def is_empty() -> bool:
@@ -73,19 +119,15 @@ def is_empty() -> bool:
 
 def save(entry_id: str, suffix: str = "") -> Notice:
     """Write down cause and fix of an incident as the fields have them."""
-    from app.inputs.contributions import Resolution, resolve
+    from app.inputs.contributions import resolve
 
-    cause, fix = field(CAUSE + suffix), field(FIX + suffix)
-    if not cause or not fix:
-        return Notice(tone="possible", label="page.say_both")
-    outcome = Resolution(
-        cause=cause,
-        fix=fix,
-        commands=_commands(field(COMMANDS + suffix)),
-        url=field(SOURCE + suffix),
-    )
-    resolve(service(), entry_id, outcome, by=signed_in())
-    return Notice(tone="good", label="page.resolved")
+    ended = outcome(suffix)
+    if not ended.cause and not ended.own_cause:
+        return Notice(tone="possible", label="page.say_cause")
+    entry = resolve(service(), entry_id, ended, by=signed_in())
+    if not entry.resolved:
+        return Notice(tone="info", label="page.fix_open")
+    return Notice(tone="good", label="page.own_cause_kept" if entry.own_cause else "page.resolved")
 
 
 def _commands(text: str) -> tuple[str, ...]:

@@ -53,7 +53,10 @@ TONES = {
 # A tab keeps the name it was given first, so that after a reload its answer is found again; so
 # does a browser, so that what was said in one of its tabs can be changed in another.
 # j and k go to the next and the previous cause; what is pasted outside of a field goes to the box.
-SCRIPT = """export default ({data, setStateValue}) => {
+# What stands in the box unsent is put into it again after a reload: the tab keeps it until it is
+# sent. Streamlit fills the box itself some time after it has drawn it, so it is looked at again.
+SCRIPT = """const DRAFT = "timeout-kb-draft", LOOK_MS = 300;
+export default ({data, setStateValue}) => {
   const root = document.documentElement;
   root.lang = data.language;
   for (const [name, storage] of [["tab", sessionStorage], ["browser", localStorage]]) {
@@ -64,12 +67,37 @@ SCRIPT = """export default ({data, setStateValue}) => {
       setStateValue(name, kept);
     }
   }
+  const find = () => document.querySelector(".st-key-paste textarea");
+  if (!root.dataset.isWatched) {
+    root.dataset.isWatched = "yes";
+    const setValue = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set;
+    setInterval(() => {
+      const field = find(), text = sessionStorage.getItem(DRAFT);
+      if (!field || !text || text === field.value) return;
+      setValue.call(field, text);
+      field.dispatchEvent(new Event("input", {bubbles: true}));
+    }, LOOK_MS);
+  }
+  document.oninput = event => {
+    if (event.target !== find()) return;
+    try {
+      sessionStorage.setItem(DRAFT, event.target.value);
+    } catch {
+      sessionStorage.removeItem(DRAFT);  // larger than the browser keeps
+    }
+  };
   document.onclick = event => {
+    if (event.target.closest(".st-key-run, .st-key-tk_examples button")) {
+      sessionStorage.removeItem(DRAFT);
+    }
     const close = document.querySelector("[data-testid=stSidebarCollapseButton] button");
     if (close && event.target.closest("[data-testid=stSidebarNavLink]")) close.click();
   };
   document.onkeydown = event => {
     const field = event.target.closest("input, textarea, select, [contenteditable=true]");
+    if (field === find() && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      sessionStorage.removeItem(DRAFT);
+    }
     if (field || event.altKey) return;
     if (event.ctrlKey || event.metaKey) {
       if (event.key === "v") document.querySelector(".st-key-paste textarea")?.focus();

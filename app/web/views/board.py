@@ -42,6 +42,7 @@ AVERAGED = 2  # resolved incidents from which on their mean tells more than one 
 MINUTES_AN_HOUR = 60
 DAYS_FROM_H = 48  # hours from which on a mean is told in days
 HOURS_A_DAY = 24
+MINUTES = len("2026-05-03T09:41")  # of a time in ISO 8601
 # Names of the filters with their labels; the same stand in the address and in the API.
 FILTERS = {
     "cause": "row.cause",
@@ -94,7 +95,7 @@ def _how_to_feed(words: Words) -> None:
         markup.listed(
             [
                 cards.inline(words("page.feed_slack", button=words("slack.button_incident"))),
-                cards.page_link(words("page.feed_page", button=words("page.add")), ""),
+                cards.page_link(words("page.feed_page", button=words("page.record")), ""),
             ]
         )
     )
@@ -428,14 +429,17 @@ def _latest(records: Sequence[IncidentRecord], words: Words) -> None:
 
 
 def _incident_card(record: IncidentRecord, words: Words) -> Markup:
-    """An incident of the list: its title, cause and places."""
+    """An incident of the list: its title, and what tells it from others of the same title."""
     tone, state = (
         ("quiet", "page.was_resolved") if record.resolved else ("possible", "page.not_resolved")
     )
+    time = record.added_on[:MINUTES].replace("T", " ")
     parts = [
         markup.badge(words(state), tone),
-        _cause(record.cause, words),
+        markup.safe(record.own_cause) or _cause(record.cause, words),
         markup.safe(record.date),
+        markup.safe(words("page.added_on", time=time) if time else ""),
+        markup.safe(record.log_name),
         markup.safe(words.listing(place_text(place) for place in record.culprits[:LINKS])),
         markup.safe(record.project),
         *(markup.badge(label) for label in record.labels),

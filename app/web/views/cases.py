@@ -141,11 +141,17 @@ def _offer_outcome(entry: Entry, words: Words) -> None:
 
     label = "page.correct_outcome" if entry.resolved else "page.write_outcome"
     unfolded = not entry.resolved or actions.has_notice(RESOLVE)
-    with st.expander(words(label), expanded=unfolded), st.form(RESOLVE + "_form", border=False):
-        outcome_form.show_fields(words, entry.id, outcome_of(entry))
-        save = partial(outcome_form.save, entry.id, entry.id)
-        submit = st.form_submit_button
-        actions.button(words("page.resolve"), save, key=RESOLVE, words=words, make=submit)
+    if outcome_form.CAUSE + entry.id not in st.session_state:
+        outcome_form.fill(outcome_of(entry), entry.id)
+    with st.expander(words(label), expanded=unfolded):
+        outcome_form.show_form(
+            words,
+            words("page.resolve"),
+            partial(outcome_form.save, entry.id, entry.id),
+            key=RESOLVE,
+            suffix=entry.id,
+            first=[claim.id for claim in entry.causes],
+        )
 
 
 def _offer_merging(entry: Entry, words: Words) -> None:
@@ -238,13 +244,16 @@ def rows(entry: Entry, words: Words) -> list[tuple[str, Markup | str]]:
     linked: dict[str, Markup] = {
         "row.cause": markup.join(
             (
-                html(
-                    "{cause} {standing} {source}",
-                    cause=cards.cause_link(claim.id),
-                    standing=cards.status_badge(claim.status),
-                    source=cards.source_link(claim.source, words),
-                )
-                for claim in entry.causes
+                markup.safe(entry.own_cause),
+                *(
+                    html(
+                        "{cause} {standing} {source}",
+                        cause=cards.cause_link(claim.id),
+                        standing=cards.status_badge(claim.status),
+                        source=cards.source_link(claim.source, words),
+                    )
+                    for claim in entry.causes
+                ),
             ),
             markup.BREAK,
         ),

@@ -109,7 +109,8 @@ def _show_turns(known: Conversation, words: Words) -> None:
     for at, turn in enumerate(known.turns):
         _show_message(chat_reply.message_text(known.turns, at), words)
         with st.chat_message("assistant"):
-            show_reply(turn.reply, words, last=turn is known.turns[-1])
+            following = known.turns[at + 1].asked if at + 1 < len(known.turns) else None
+            show_reply(turn.reply, words, following)
     _feedback(known, words)
 
 
@@ -125,8 +126,13 @@ def _show_message(text: str, words: Words) -> None:
             markup.show(chat_reply.lines_html(text))
 
 
-def show_reply(reply: Reply, words: Words, *, last: bool) -> None:
-    """A reply: statements, commands, changes, sources; with buttons only where it is the last."""
+def show_reply(reply: Reply, words: Words, following: str | None) -> None:
+    """A reply: statements, commands, changes, sources, and what was offered to say next.
+
+    Of the last one these are buttons; of any other the one chosen by the message `following` it is
+    marked.
+    """
+    last = following is None
     numbers = chat_reply.number_sources(reply.statements)
     chat_reply.show_statements(reply.statements, numbers, reply.changes)
     if last:
@@ -135,19 +141,23 @@ def show_reply(reply: Reply, words: Words, *, last: bool) -> None:
         markup.show(chat_reply.changes_html(reply.changes, words))
     markup.show(chat_reply.sources_html(numbers, words))
     if reply.question is not None:
-        _question(reply.question, last=last)
-    if last:
-        with st.container(horizontal=True):
-            for number, text in enumerate(reply.suggestions):
-                _button(text, text, key=f"chat_suggestion_{number}")
+        _question(reply.question, following)
+    if following is not None:
+        markup.show(chat_reply.offered_html(reply.suggestions, following))
+        return
+    with st.container(horizontal=True):
+        for number, text in enumerate(reply.suggestions):
+            _button(text, text, key=f"chat_suggestion_{number}")
 
 
-def _question(question: Question, *, last: bool) -> None:
+def _question(question: Question, following: str | None) -> None:
     markup.show(html("<p><b>{text}</b></p>", text=question.text))
     if question.command:
         cards.show_command(question.command)
-    if not last:
-        markup.show(markup.listed([option.text for option in question.options], ordered=True))
+    if following is not None:
+        offered = [f"{option.number}. {option.text}" for option in question.options]
+        chosen = next((o for o in offered if o.partition(".")[0] == following.strip()), "")
+        markup.show(chat_reply.offered_html(offered, chosen))
         return
     with st.container(horizontal=True):
         for option in question.options:

@@ -11,7 +11,14 @@ import streamlit as st
 
 from app.render.escape import printable
 from app.web import recent_answers
-from app.web.components import actions, answer_actions, markup, second_reading, style
+from app.web.components import (
+    actions,
+    answer_actions,
+    markup,
+    outcome_form,
+    second_reading,
+    style,
+)
 from app.web.components.actions import Notice
 from app.web.components.answer_head import ShownDiagnosis
 from app.web.components.answer_state import MIB, AnswerState, api_command, diagnose_input
@@ -71,7 +78,7 @@ def _current(words: Words) -> AnswerState | None:
         show_error(error, words)
         return None
     state = st.session_state[STATE] = AnswerState(origin=saved, saved=saved)
-    answer_actions.clear_fields()
+    outcome_form.fill(None)
     return state
 
 
@@ -146,7 +153,7 @@ def _diagnose(text: str, files: Sequence[UploadedFile], torch: str, *, words: Wo
         actions.post(RUN, error)
         return
     st.session_state[STATE] = state
-    answer_actions.clear_fields()
+    outcome_form.fill(None)
     recent_answers.remember(state)
     if "d" in st.query_params:
         del st.query_params["d"]
@@ -167,6 +174,9 @@ def _answer(state: AnswerState, words: Words) -> None:
         second_reading.show_second_reading(state, words)
         answer_actions.show_actions(state, diagnosis, words)
 
+    def below_causes() -> None:
+        answer_actions.show_outcome_form(state, diagnosis, words)
+
     show_answer(
         ShownDiagnosis(
             diagnosis=printable(diagnosis),
@@ -175,6 +185,5 @@ def _answer(state: AnswerState, words: Words) -> None:
             windows=state.windows,
         ),
         below_head,
+        below_causes,
     )
-    answer_actions.show_feedback_form(state, diagnosis, words)
-    answer_actions.show_incident_form(state, words)

@@ -350,8 +350,41 @@ def test_what_changes_changes_and_the_rest_stays(service: Service) -> None:
     entry = edit(service, identifier, Changes(cause="checkpoint-io"), by="bob")
     assert [claim.id for claim in entry.causes] == ["checkpoint-io"]  # not the one corrected
     fix = entry.fixes[0]
-    assert (fix.title.en, fix.commands, entry.resolved_by) == (FIX, ("df -h",), "bob")
+    assert (fix.title.en, fix.commands, entry.corrected_by) == (FIX, ("df -h",), "bob")
     assert service.entry(identifier) == entry
+
+
+def test_a_correction_keeps_the_day_it_was_resolved(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When and by whom it was resolved stays; the same outcome once more is no correction."""
+    identifier = add(service, log(812))
+    first = resolve(service, identifier, DISK_FULL, by="ada")
+    assert (first.resolved_by, first.corrected_on, first.corrected_by) == ("ada", "", "")
+    monkeypatch.setattr("app.inputs.contributions._now", lambda: "2030-01-02T03:04:05Z")
+    assert resolve(service, identifier, DISK_FULL, by="bob") == first
+    changed = resolve(service, identifier, replace(DISK_FULL, fix="a new disk"), by="bob")
+    assert (changed.resolved_on, changed.resolved_by) == (first.resolved_on, "ada")
+    assert (changed.corrected_on, changed.corrected_by) == ("2030-01-02T03:04:05Z", "bob")
+    shown = render_incidents([changed], Words(service.knowledge.labels, "en"))
+    assert "2030-01-02T03:04:05Z · bob" in shown.replace("\\", "")
+
+
+def test_an_own_cause_gives_way_to_a_known_one(service: Service) -> None:
+    """A cause in a person's words is redacted and stands until a known cause is named."""
+    identifier = add(service, log(812))
+    own = Resolution(cause="", own_cause=f"riser {SECRET}", fix="")
+    entry = resolve(service, identifier, own)
+    assert (entry.resolved, entry.causes, entry.fixes) == (False, (), ())
+    assert "riser" in entry.own_cause
+    assert SECRET not in repr(entry)
+    entry = edit(service, identifier, Changes(fix=FIX))
+    assert (entry.resolved, entry.own_cause[:5], entry.fixes[0].title.en) == (True, "riser", FIX)
+    entry = edit(service, identifier, Changes(cause="checkpoint-io"))
+    assert (entry.own_cause, entry.causes[0].id) == ("", "checkpoint-io")
+    assert "riser" not in repr(entry)
+    with pytest.raises(InputError, match="is not a cause"):
+        resolve(service, identifier, Resolution(cause="", fix=FIX))
 
 
 def test_what_people_write_is_redacted(service: Service) -> None:

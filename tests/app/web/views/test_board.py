@@ -30,7 +30,15 @@ ENTRIES = [
         culprits=at(11, "gpu-07", "3 (1b:00)"),
         date="2026-11-20",
     ),
-    incident(3, date="2026-12-01", project="a/b", labels=("night",)),
+    incident(
+        3,
+        date="2026-12-01",
+        project="a/b",
+        labels=("night",),
+        added_on="2026-12-01T09:41:07Z",
+        log_name="slurm-812.log",
+        own_cause="a <b>bent</b> riser",
+    ),
 ]
 
 
@@ -77,6 +85,14 @@ def test_what_comes_back_and_what_fixed_it(open_page: OpenPage) -> None:
     for entry in ENTRIES:
         assert f'href="./cases?lang=en&amp;id={entry.id}"' in shown
     assert "rank 3 @ gpu-07 GPU 3 (1b:00)" in text
+
+
+@pytest.mark.usefixtures("filled")
+def test_incidents_of_one_title_are_told_apart(open_page: OpenPage) -> None:
+    """By when they were added, the name of their log, their project, and what people said."""
+    text = shown_text(html_of(open_page("board")))
+    assert "added 2026-12-01 09:41 UTC · slurm-812.log · a/b" in text
+    assert "unresolved · a &lt;b&gt;bent&lt;/b&gt; riser · 2026-12-01" in text
 
 
 @pytest.mark.usefixtures("filled")

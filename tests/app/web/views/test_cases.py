@@ -196,7 +196,7 @@ def test_an_incident_is_resolved_and_corrected_on_its_page(
     page = open_page("cases", id=open_one.id)
     assert _box(page, "Write down cause and fix").proto.expanded
     page.button(key="resolve_entry").click().run()
-    assert "give both" in html_of(page)
+    assert "Choose a cause" in html_of(page)
     assert not real.entry(open_one.id).resolved
     page.selectbox(key=f"resolve_cause{open_one.id}").set_value("checkpoint-io")
     page.text_area(key=f"resolve_fix{open_one.id}").input("Emptied `/scratch`")

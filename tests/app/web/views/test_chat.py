@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -123,6 +124,9 @@ def test_pressing_an_option_answers_the_question(real: Service, open_page: OpenP
     assert [(item.check, item.outcome) for item in known.check_results] == [(question.check, 1)]
     assert f"1. {question.options[0].text}" in html_of(page)
     assert messages(page) == 4
+    shown = unescape(html_of(page))  # what was offered stays, with the option chosen
+    assert f"✓ 1. {question.options[0].text}<" in shown
+    assert all(f">{other.number}. {other.text}<" in shown for other in question.options[1:])
 
 
 def test_a_suggestion_says_itself(real: Service, open_page: OpenPage) -> None:
@@ -132,7 +136,10 @@ def test_a_suggestion_says_itself(real: Service, open_page: OpenPage) -> None:
     (identifier,) = address_of(page)["c"]
     suggestion = Chat(real).conversation(identifier).turns[0].reply.suggestions[0]
     page.button(key="chat_suggestion_0").click().run()
-    assert Chat(real).conversation(identifier).turns[1].asked == suggestion
+    turns = Chat(real).conversation(identifier).turns
+    assert turns[1].asked == suggestion
+    shown = unescape(html_of(page))
+    assert [text for text in turns[0].reply.suggestions if f"✓ {text}" in shown] == [suggestion]
 
 
 def test_files_are_read_as_one_incident(real: Service, open_page: OpenPage) -> None:

@@ -451,28 +451,81 @@ def test_a_new_diagnosis_leaves_the_link(service: Service) -> None:
     assert "No space left" in text_of(page)
 
 
-def test_feedback_reaches_the_store(service: Service) -> None:
-    """Right or wrong, the cause answered and the real one are kept; without a choice nothing is."""
+def test_one_press_judges_the_answer_and_adds_the_incident(service: Service) -> None:
+    """Nothing is stored before it; a cause without a fix is kept, and the incident stays open."""
     page = diagnose(LOG)
     words = words_of(page, "en")
-    before = len(read_feedback(service))
-    page.button(key="feedback_send").click().run()
-    assert words("page.say_which") in text_of(page)
-    assert len(read_feedback(service)) == before
-    page.radio[0].set_value(words("page.wrong"))
-    page.selectbox(key="feedback_actual").set_value("memory-pressure")
-    page.button(key="feedback_send").click().run()
-    assert words("page.noted") in text_of(page)
+    before, incidents = len(read_feedback(service)), len(service.incidents())
+    page.selectbox(key="resolve_cause").set_value("memory-pressure").run()
+    assert (len(read_feedback(service)), len(service.incidents())) == (before, incidents)
+    page.button(key="record").click().run()
+    assert words("page.fix_open") in text_of(page)
+    state = page.session_state[STATE]
     last = read_feedback(service)[-1]
     assert (last.feedback.verdict, last.feedback.actual, last.source) == (
         "wrong",
         "memory-pressure",
         "web",
     )
-    assert last.feedback.cause == page.session_state[STATE].answers["en"].causes[0].id
-    page.button(key="feedback_send").click().run()
-    assert words("page.noted") in text_of(page)
+    assert (last.feedback.cause, last.feedback.entry) == (
+        state.answers["en"].causes[0].id,
+        state.entry,
+    )
+    entry = service.entry(state.entry)
+    assert (entry.resolved, [cause.id for cause in entry.causes]) == (False, ["memory-pressure"])
+    page.button(key="record").click().run()
     assert len(read_feedback(service)) == before + 1  # the same once more is not counted again
+    service.delete([entry.id])
+
+
+def test_the_causes_of_the_answer_are_offered_first(service: Service) -> None:
+    """Then all others by name, and a field for what is none of them."""
+    page = diagnose(LOG)
+    box = page.selectbox(key="resolve_cause")
+    causes = [cause.id for cause in page.session_state[STATE].answers["en"].causes]
+    named = [option.rpartition(" · ")[2] for option in box.options]
+    assert named[: len(causes)] == causes
+    assert box.options[-1] == words_of(page, "en")("page.something_else")
+    rest = box.options[len(causes) : -1]
+    assert rest == sorted(rest)
+    assert set(named[:-1]) == set(service.knowledge.cause_by_id)
+
+
+@pytest.mark.parametrize("fix", ["", "Swapped the riser"], ids=["open", "resolved"])
+def test_a_cause_in_a_persons_own_words_is_kept(service: Service, fix: str) -> None:
+    """It stands on the incident, search finds it, and the form has it again by the link."""
+    page = diagnose(DISK_LOG)
+    words = words_of(page, "en")
+    assert not [field for field in page.text_input if field.key == "resolve_own_cause"]
+    page.selectbox(key="resolve_cause").set_value("something_else").run()
+    page.text_area(key="resolve_fix").input(fix)
+    page.button(key="record").click().run()
+    assert words("page.say_cause") in text_of(page)
+    page.text_input(key="resolve_own_cause").input("a bent riser of the quokka rack")
+    page.button(key="record").click().run()
+    entry = service.entry(page.session_state[STATE].entry)
+    assert (entry.own_cause, entry.causes) == ("a bent riser of the quokka rack", ())
+    assert entry.resolved is bool(fix)
+    assert words("page.own_cause_kept" if fix else "page.fix_open") in text_of(page)
+    assert "You said on" in text_of(page)
+    assert entry.id in {hit.entry_id for hit in service.search("bent riser quokka rack").hits}
+    last = read_feedback(service)[-1].feedback
+    assert (last.verdict, last.actual) == ("wrong", "")
+    assert last.comment.splitlines() == list(filter(None, [entry.own_cause, fix]))
+    service.delete([entry.id])
+
+
+def test_words_alone_are_judged_though_they_are_no_incident(service: Service) -> None:
+    """What cannot be added is said, and what was said of the answer is kept."""
+    page = diagnose("After torchrun starts, rank 3 went out of memory and the others hang.")
+    causes = page.session_state[STATE].answers["en"].causes
+    assert causes
+    before = len(read_feedback(service))
+    page.selectbox(key="resolve_cause").set_value(causes[0].id).run()
+    page.button(key="record").click().run()
+    assert read_feedback(service)[before:][0].feedback.verdict == "right"
+    assert page.session_state[STATE].entry == ""
+    assert "no timeout" in text_of(page)
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -485,21 +538,23 @@ def test_feedback_is_changed_and_taken_back(
     page = diagnose(LOG, lang=lang)
     words = words_of(page, lang)
     assert "feedback_take_back" not in [button.key for button in page.button]
-    page.radio[0].set_value(words("page.right"))
-    page.button(key="feedback_send").click().run()
+    cause, other = (each.id for each in page.session_state[STATE].answers[lang].causes[:2])
+    page.selectbox(key="resolve_cause").set_value(cause).run()
+    page.button(key="record").click().run()
     kept = save_diagnosis(service, service.judge(service.read_text(LOG)))
     linked = visit(lang=lang, d=kept.id)
-    assert linked.radio[0].value == "right"
-    assert words("page.right") in text_of(linked)
-    linked.radio[0].set_value(words("page.wrong"))
-    linked.button(key="feedback_send").click().run()
+    assert linked.selectbox(key="resolve_cause").value == cause
+    assert service.knowledge.cause_by_id[cause].title.get(lang) in text_of(linked)
+    linked.selectbox(key="resolve_cause").set_value(other).run()
+    linked.button(key="record").click().run()
     (stored,) = read_feedback(service)[before:]
     assert (stored.feedback.verdict, stored.feedback.diagnosis) == ("wrong", kept.id)
     linked.button(key="feedback_take_back").click().run()
     assert words("page.taken_back") in text_of(linked)
     assert len(read_feedback(service)) == before
-    assert linked.radio[0].value is None
+    assert linked.selectbox(key="resolve_cause").value is None
     assert "feedback_take_back" not in [button.key for button in linked.button]
+    service.delete([stored.feedback.entry])
 
 
 def test_who_is_signed_in_has_one_word_on_an_answer(
@@ -507,11 +562,12 @@ def test_who_is_signed_in_has_one_word_on_an_answer(
 ) -> None:
     """Behind a proxy that names people the last word of one counts; two people have two."""
     before = len(read_feedback(service))
-    for name, verdict in (("ada", "page.wrong"), ("ada", "page.right"), ("bob", "page.wrong")):
+    for name, at in (("ada", 1), ("ada", 0), ("bob", 1)):
         monkeypatch.setattr("app.web.recent_answers.signed_in", lambda name=name: name)
         page = diagnose(LOG)
-        page.radio[0].set_value(words_of(page, "en")(verdict))
-        page.button(key="feedback_send").click().run()
+        causes = page.session_state[STATE].answers["en"].causes
+        page.selectbox(key="resolve_cause").set_value(causes[at].id).run()
+        page.button(key="record").click().run()
     said = [stored.feedback.verdict for stored in read_feedback(service)[before:]]
     assert sorted(said) == ["right", "wrong"]
 
@@ -572,10 +628,10 @@ def test_an_incident_is_written_down_and_resolved(
     entry = service.entry(entry_id)
     assert entry.kind == "incident"
     assert "hf_abc" not in str(entry)
-    page.button(key="record").click().run()
-    assert words("page.say_both") in text_of(page)
-    page.selectbox(key="resolve_cause").set_value("rank-crash")
     page.text_area(key="resolve_fix").input("Halved the micro batch of rank zebrafish")
+    page.button(key="record").click().run()
+    assert words("page.say_cause") in text_of(page)
+    page.selectbox(key="resolve_cause").set_value("rank-crash")
     page.text_area(key="resolve_commands").input("nvidia-smi\n\n \nexport A=1 \\\n  B=2")
     page.button(key="record").click().run()
     assert words("page.resolved") in text_of(page)
@@ -585,39 +641,6 @@ def test_an_incident_is_written_down_and_resolved(
     assert resolved.fixes[0].commands == ("nvidia-smi", "export A=1 \\\n  B=2")
     found = service.search("micro batch of rank zebrafish")
     assert entry_id in {hit.entry_id for hit in found.hits}
-
-
-@pytest.mark.parametrize(
-    ("verdict", "actual", "cause"),
-    [
-        ("page.right", None, "rank-crash"),
-        ("page.wrong", "memory-pressure", "memory-pressure"),
-        ("page.wrong", None, None),
-    ],
-    ids=["right", "other-cause", "unknown-cause"],
-)
-def test_feedback_fills_the_incident(
-    service: Service, verdict: str, actual: str | None, cause: str | None
-) -> None:
-    """What was said of the cause and the fix need not be given twice; one press stores both."""
-    page = diagnose(DISK_LOG)
-    words = words_of(page, "en")
-    assert page.session_state[STATE].answers["en"].causes[0].id == "rank-crash"
-    assert not _unfolded(page, words("page.record"))
-    page.radio[0].set_value(words(verdict))
-    page.selectbox(key="feedback_actual").set_value(actual)
-    page.text_input(key="feedback_comment").input("Emptied /scratch")
-    page.button(key="feedback_send").click().run()
-    assert _unfolded(page, words("page.record"))
-    assert page.selectbox(key="resolve_cause").value == cause
-    assert page.text_area(key="resolve_fix").value == "Emptied /scratch"
-    page.button(key="record").click().run()
-    entry = service.entry(page.session_state[STATE].entry)
-    assert entry.resolved is (cause is not None)
-    assert (words("page.say_both") in text_of(page)) is (cause is None)
-    if cause is not None:
-        assert (entry.causes[0].id, entry.fixes[0].title.en) == (cause, "Emptied /scratch")
-    service.delete([entry.id])
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -634,16 +657,17 @@ def test_a_changed_site_folder_is_told(
 def test_the_next_log_begins_with_empty_forms() -> None:
     """What was said of one incident is not carried to another."""
     page = diagnose(LOG)
-    page.radio[0].set_value(words_of(page, "en")("page.right"))
-    page.text_input(key="feedback_comment").input("Emptied /scratch")
-    page.button(key="feedback_send").click().run()
-    assert page.selectbox(key="resolve_cause").value
+    label = words_of(page, "en")("page.what_was_it")
+    assert not _unfolded(page, label)
+    page.selectbox(key="resolve_cause").set_value("rank-crash").run()
+    page.text_area(key="resolve_fix").input("Emptied /scratch")
+    page.button(key="record").click().run()
+    assert _unfolded(page, label)
     page.text_area(key="paste").input(DISK_LOG)
     page.button(key="run").click().run()
+    assert not _unfolded(page, label)
     assert page.selectbox(key="resolve_cause").value is None
-    assert page.radio[0].value is None
     assert page.text_area(key="resolve_fix").value == ""
-    assert page.text_input(key="feedback_comment").value == ""
 
 
 def _unfolded(page: AppTest, label: str) -> bool:
