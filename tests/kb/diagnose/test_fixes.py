@@ -281,6 +281,37 @@ TIMED_OUT = (
 )
 
 
+FIRST_OF_A_PLAIN_JOB = {
+    "rank-crash": "find-first-error",
+    "collective-mismatch": "same-path",
+    "uneven-data": "equal-batches",
+    "rank0-long-work": "prepare-offline",
+    "checkpoint-io": "space",
+    "data-loading-stall": "fewer-workers",
+    "network-config": "name-interface",
+    "network-fault": "replace",
+    "p2p-topology": "disable-check",
+    "shm-limits": "docker",
+    "gpu-hardware": "diagnose",
+    "software-version": "align",
+    "timeout-too-short": "which-clock",
+    "compute-skew": "find-why",
+    "comm-deadlock": "one-order",
+    "device-mapping": "set-device",
+    "rendezvous": "same-values",
+    "memory-pressure": "leave-margin",
+    "unknown": "collect-first",
+}
+
+
+def test_a_plain_job_gets_the_general_step_of_its_cause_first(service: Service) -> None:
+    """Where nothing but the backend is known no fix for a special case stands in front."""
+    job = Job(incident=Incident(backend="nccl", has_timeout=True))
+    causes = service.knowledge.causes
+    first = {cause.id: order_fixes(cause.fixes, job)[0].id for cause in causes}
+    assert first == {cause: f"{cause}/{name}" for cause, name in FIRST_OF_A_PLAIN_JOB.items()}
+
+
 @pytest.mark.parametrize(
     ("words", "first"),
     [
@@ -331,6 +362,11 @@ TIMED_OUT = (
             "两张 3090 初始化后就卡死，利用率 100%，单卡正常，怀疑显卡之间的 P2P 直连坏了。\n",
             "p2p-topology/disable-check",
         ),
+        (
+            "Rank 5 is a straggler: it gets slower at every step until the others time out.\n",
+            "compute-skew/find-why",
+        ),
+        ("第 5 号卡是慢卡，每一步都更慢，落后到其他卡超时。\n", "compute-skew/find-why"),
     ],
 )
 def test_the_fix_for_what_was_told_comes_first(service: Service, words: str, first: str) -> None:

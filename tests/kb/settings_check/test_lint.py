@@ -41,6 +41,15 @@ TRUTH: dict[str, tuple[list[str], ...]] = {
     "TORCH_NCCL_BLOCKING_WAIT=1": (["no_effect"], *([["debug_only"]] * 3)),
     "NCCL_DESYNC_DEBUG=1": (["never_fixes"], *([[ALIAS, "never_fixes"]] * 3)),
     "TORCH_NCCL_DESYNC_DEBUG=1": (["no_effect"], *([["never_fixes"]] * 3)),
+    "NCCL_ASYNC_ERROR_HANDLING=0": (["hides_cause"], *([[ALIAS, "hides_cause"]] * 3)),
+    "TORCH_NCCL_DESYNC_DEBUG=1 TORCH_NCCL_ASYNC_ERROR_HANDLING=0": (
+        ["no_effect", "no_effect"],
+        *([["hides_cause", "never_fixes"]] * 3),
+    ),
+    "TORCH_NCCL_DESYNC_DEBUG=1 TORCH_NCCL_BLOCKING_WAIT=1": (
+        ["no_effect", "no_effect"],
+        *([["debug_only", "contradicts", "never_fixes", "contradicts"]] * 3),
+    ),
     "NCCL_BLOCKING_WAIT=1 NCCL_ASYNC_ERROR_HANDLING=1": (
         ["contradicts", "debug_only", "contradicts"],
         *([[ALIAS, "contradicts", ALIAS, "debug_only", "contradicts"]] * 3),
@@ -72,6 +81,8 @@ TRUTH: dict[str, tuple[list[str], ...]] = {
     "NCCL_IB_TIMEOUT=22": (["never_fixes"],) * 4,
     "NCCL_IB_TIMEOUT=3600": (["wrong_unit"],) * 4,
     "NCCL_IB_TIMEOUT=14": (["lowers_default"],) * 4,
+    "NCCL_IB_TIMEOUT=18": (["lowers_default"],) * 4,
+    "NCCL_IB_TIMEOUT=20": ([],) * 4,
     "GLOO_SOCKET_IFNAME=^lo,docker0": (["wrong_value"],) * 4,
     "GLOO_SOCKET_IFNAME=eth0": ([],) * 4,
     "NCCL_SOCKET_IFNAME=^lo,docker0": ([],) * 4,
@@ -80,6 +91,10 @@ TRUTH: dict[str, tuple[list[str], ...]] = {
     "HCCL_CONNECT_TIMEOUT=7200": ([],) * 4,
     "HCCL_CONNECT_TIMEOUT=36000": (["wrong_value"],) * 4,
     "HCCL_EXEC_TIMEOUT=600": (["lowers_default"],) * 4,
+    "HCCL_EXEC_TIMEOUT=0": (["hides_cause"],) * 4,
+    "RCCL_MSCCL_ENABLE=0": (["debug_only"],) * 4,
+    "RCCL_MSCCL_ENABLE=1": (["no_effect"],) * 4,
+    "VLLM_ENGINE_ITERATION_TIMEOUT_S=600": (["never_fixes", "no_effect"],) * 4,
     "DEEPSPEED_TIMEOUT=7200": (["wrong_unit"],) * 4,
     "DEEPSPEED_TIMEOUT=120": ([],) * 4,
     "--ddp_timeout 7200": ([],) * 4,
@@ -108,6 +123,17 @@ def test_without_a_version_it_says_for_which(text: str, advice: tuple[Advice, ..
     assert expected <= said
     always = set.intersection(*(set(column) for column in TRUTH[text][1:]))
     assert all(item.torch_versions for item in warnings if item.verdict not in always)
+
+
+@pytest.mark.parametrize(("torch", "silent"), [("2.0.1", True), ("2.1.0", False), ("2.8.0", False)])
+def test_without_error_handling_the_timeout_is_logged_since_21(
+    torch: str, silent: bool, advice: tuple[Advice, ...]
+) -> None:
+    """The warning about mode 0 is of the given torch: only before 2.1 the log stays empty."""
+    warnings = lint("NCCL_ASYNC_ERROR_HANDLING=0", advice, torch=torch, words=WORDS["en"])
+    (warning,) = (item for item in warnings if item.verdict == "hides_cause")
+    assert ("logs nothing" in warning.explanation) is silent
+    assert ("still reports the operation" in warning.explanation) is not silent
 
 
 WRONG_LINES = {
