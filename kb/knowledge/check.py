@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,9 @@ from kb.knowledge.load import (
 )
 from kb.knowledge.notes import load_note
 from kb.knowledge.site import site_of, site_readers, wrong_in_site
+from kb.types.vocabulary import Language
 
+TITLE_CHARS: Mapping[Language, int] = {"zh": 60, "en": 110}  # at most, of a case
 LIKENESS = 0.85  # of a name used once to another from which it is taken for a slip of that
 
 
@@ -44,6 +46,7 @@ def check_knowledge(data: Path) -> Iterator[DataError]:
         knowledge = read_knowledge(data, check=False)
         yield from wrong_references(knowledge)
         yield from _misspelt_frameworks(knowledge)
+        yield from _long_titles(knowledge)
 
 
 def check_site(knowledge: Knowledge, folder: Path) -> Iterator[DataError]:
@@ -69,6 +72,16 @@ def failures(read: Callable[[], object]) -> Iterator[DataError]:
         read()
     except DataError as error:
         yield error
+
+
+def _long_titles(knowledge: Knowledge) -> Iterator[DataError]:
+    """Titles of cases that are too long for a line of a list."""
+    for case in knowledge.cases:
+        for language, most in TITLE_CHARS.items():
+            title = case.title.get(language)
+            if len(title) > most:
+                what = f"{case.id}.md: the title in {language} has {len(title)} characters"
+                yield DataError(what, todo=f"say it in {most}")
 
 
 def _misspelt_frameworks(knowledge: Knowledge) -> Iterator[DataError]:
