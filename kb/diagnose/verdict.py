@@ -154,8 +154,10 @@ class Engine:
         gate = frozenset().union(*REPORT_EVENTS)
         self._gate = CueReader([cue for cue in knowledge.cues if cue.event in gate])
         self._cues = CueReader([cue for cue in knowledge.cues if cue.event not in gate])
+        vague = {kind.id for kind in knowledge.events if EventRole.VAGUE in kind.roles}
         failures = {kind.id for kind in knowledge.events if EventRole.MACHINE_FAILURE in kind.roles}
-        self._sufficient = {STACK_EVENT} | failures
+        specific = {pattern.event for pattern in knowledge.patterns if pattern.kind == "root"}
+        self._sufficient = {STACK_EVENT} | failures | (specific - vague)
         self._polarity = PolarityReader(knowledge.polarity)
         self._statements = StatementReader(knowledge.topics)
         self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._remarks_in)
