@@ -61,6 +61,7 @@ SHORT_TIMEOUT_MS = 120_000
 UNIT_SLIP_MS = 100_000  # with "ran for" a thousand times longer
 NEAR_LINES = 200
 NODE_RANKS = 8  # accelerators of a usual node
+BAR_SPREAD = 0.25  # of the wait, by which a bar's time may differ from it
 PLACES_SHOWN = 8  # in the words of a fact
 AGREE_RANKS = 3  # fewer ranks agreeing excludes little
 
@@ -337,6 +338,49 @@ def _place(observations: Observations) -> Iterator[Fact]:
             yield _fact(f"transport_{name}", events[0] if events else None)
 
 
+def _differences(observations: Observations) -> Iterator[Fact]:
+    """What has to be the same everywhere and is not: NCCL's version, the network it uses."""
+    log = observations.log
+    networks = [e for e in log.of(EventRole.TRANSPORT) if "/" not in e.fields.get("what", "/")]
+    for name, events, key in (
+        ("nccl_versions_differ", log.of(EventRole.VERSION), "nccl"),
+        ("networks_differ", networks, "what"),
+    ):
+        values: dict[str, set[str]] = defaultdict(set)
+        for event in events:
+            printer = event.host if event.rank is None else f"rank {event.rank}"
+            if printer and event.fields.get(key):
+                values[event.fields[key]].add(printer)
+        first, *others = values.values() or (set(),)
+        if others and not first.intersection(*others):
+            shown = (f"{value}: {', '.join(sorted(who)[:4])}" for value, who in values.items())
+            yield _fact(name, events[0], "; ".join(shown))
+
+
+def _running_bar(observations: Observations) -> Iterator[Fact]:
+    """A bar that is not full and runs for as long as the others have waited.
+
+    Whoever draws it is at work, and began when they began to wait.
+    """
+    report = next((r for r in observations.first_reports if r.timeout_ms), None)
+    if report is None or report.timeout_ms is None:
+        return
+    bars = observations.log.of(EventRole.TRAINING_BAR)
+    before = [e for e in bars if e.file == report.event.file and e.line < report.event.line]
+    for bar in before[-1:]:
+        elapsed = _seconds(bar.fields.get("elapsed", "")) * 1000 / report.timeout_ms
+        if bar.fields.get("percent") != "100" and 1 - BAR_SPREAD <= elapsed <= 1 + BAR_SPREAD:
+            yield _fact("bar_as_long_as_the_wait", bar)
+
+
+def _seconds(clock: str) -> int:
+    """Seconds of ``9:58`` or ``1:09:58``; 0 of anything else."""
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts):
+        return 0
+    return sum(int(part) * 60**place for place, part in enumerate(reversed(parts[-3:])))
+
+
 def _printers(observations: Observations) -> Iterator[Fact]:
     """Who printed: backend and frameworks."""
     incident = observations.incident
@@ -408,6 +452,8 @@ _SOURCES: tuple[Callable[[Observations], Iterator[Fact]], ...] = (
     _clock,
     _errors,
     _place,
+    _differences,
+    _running_bar,
     _printers,
     _neighbours,
     _ends,

@@ -77,7 +77,7 @@ def read_thread_stacks(data: bytes, heads: Collection[tuple[int, int]]) -> Mappi
     number = line - data.count(b"\n", begin, first)
     for at, text in _lines(data[: last + MAX_BYTES], begin, number, limit=None):
         who, rest = prefix.split_front(text)
-        texts[who].append(rest)
+        texts[who].append(" ".join(rest.splitlines()))  # one line, whatever breaks it
         numbers[who].append(at)
     found: dict[int, CallStack] = {}
     for who, lines in texts.items():

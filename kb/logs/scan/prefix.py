@@ -66,7 +66,8 @@ _CLOCK = re.compile(
 )
 _RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]|\[default(\d{1,6})\]")
 _NCCL_FRONT = re.compile(
-    r"^(?:\[[^\]]{0,60}\]:?\s?)?([A-Za-z][\w.-]{2,80}):\d+:\d+ \[(?P<device>\d+)\]"
+    r"^(?:\[[^\]]{0,60}\]:?\s?|[A-Za-z][\w.-]{1,62}: )?"
+    r"([A-Za-z][\w.-]{2,80}):\d+:\d+ \[(?P<device>\d+)\]"
 )
 _KERNEL_FRONT = re.compile(
     r"^(?:[A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8}|20\d\d-\d\d-\d\dT[\d:.,+Z-]{8,24})"

@@ -156,3 +156,11 @@ def test_faulthandler_of_two_ranks_at_once() -> None:
         7: CallStack(fields={"frames": frames}),
         8: CallStack(fields={"frames": frames}),
     }
+
+
+@pytest.mark.parametrize("breaks", ["\r", "\x0c", "\u2028"])
+def test_what_breaks_a_line_elsewhere_breaks_none_here(breaks: str) -> None:
+    """Only the newline ends a line of a log: a stack below keeps its number."""
+    plain = FAULT.replace("Thread 0", "some\rthing\nThread 0", 1)
+    text = plain.replace("\r", breaks)
+    assert list(read_thread_stacks(text.encode(), heads(text))) == [5]
