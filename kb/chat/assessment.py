@@ -45,7 +45,7 @@ ENDED_NATS = 4.0
 NOT_IT_NATS = -1.2
 # Who tells why it happens has looked at it: as much as an outcome of a check, for the causes the
 # learned reader takes the sentence for, by how clearly it does.
-STATED_NATS = 2.0
+STATED_NATS = 2.5
 CLEAR_NATS = 1.5  # of the reader, from which a sentence is a clear one
 LEAST_NATS = 0.6  # of the reader; a sentence it takes for less is for no cause
 STATED_CAUSES = 2  # of one sentence

@@ -417,6 +417,8 @@ class IntentReader:
             return None
         if _share(self._acts.read(text), ANSWERING) < REPLY_SHARE:
             return None
+        if self._phrases.is_explanation(text):
+            return None  # it says more than what was seen
         least = TAKEN if situation.just_asked else TAKEN_LATER
         result = self.answer_to(text, situation.open_checks[:1], least=least)
         return Meaning(check_result=result) if result else None

@@ -63,7 +63,10 @@ def answer_question(answer: IntentAnswer) -> bool:
         return False
     if _KEPT.search(request.text) and say_kept(answer):
         return True
-    if request.ordinal or (request.is_guess and request.form in ("proposal", "meaning", "how")):
+    of_ranking = request.form in ("movement", "standing", "choice")
+    if (request.ordinal and not of_ranking) or (
+        request.is_guess and request.form in ("proposal", "meaning", "how")
+    ):
         return False
     by_form = _FORMS.get(request.form)
     if by_form is not None and by_form(answer):
