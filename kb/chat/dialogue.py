@@ -124,7 +124,7 @@ class Dialogue:
             conversation = self._without_tools(conversation, meaning.refusals)
         step = self._step(conversation, text, reading, meaning)
         if meaning.refusals and not step.event:
-            step = replace(step, asks=True, event="skip" if not meaning.remark else "")
+            step = replace(step, asks=True, event="refused" if meaning.remark else "skip")
         return self._reply(replace(step, switched=switched))
 
     def _settle(
@@ -497,6 +497,9 @@ class Dialogue:
             return None
         if assessment.diagnosis.status == "no_timeout":
             return None
+        asked = [one for one in step.requests if one.intent not in ("tell", "log", "language")]
+        if step.event in ("", "merged") and not is_next and asked and asked[-1].intent != "outcome":
+            return None  # what was asked is answered; a check beside it would be a flood
         if is_next and len(step.requests) > 1 and conversation.open_checks:
             return None  # its command stands in the answer
         if conversation.open_checks and (is_next or step.requests[0].intent == "language"):

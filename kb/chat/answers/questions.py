@@ -24,6 +24,7 @@ STANDING_SHOWN = 3  # causes named when asked what it is by now
 FITTING_FIX = 1.3  # points of likeness from which a fix is what a question speaks of
 POINTS_OF_ONE = 0.5  # such points that a nearly certain cause is worth beside an unlikely one
 NOTE_ANSWERS = 0.5  # score of a note that answers a question of what something means or how
+NOTE_MAY_ANSWER = 0.45  # of one that does where nothing else does
 NOTE_NEAR = 0.3  # of one that is worth naming where none answers
 FEW_WORDS = 4  # of a question that points at what was said before: “so what does that mean?”
 STEPS_SHOWN = 2
@@ -68,13 +69,19 @@ def answer_question(answer: IntentAnswer) -> bool:
         request.is_guess and request.form in ("proposal", "meaning", "how")
     ):
         return False
+    if request.intent == "happened" and answer.incident.first_error is not None:
+        return False  # the log tells what happened
     by_form = _FORMS.get(request.form)
     if by_form is not None and by_form(answer):
         return True
     if request.intent not in OPEN or request.causes or not _is_long(request.text):
         return False
-    if not _say_note(answer, least=NOTE_ANSWERS) and not _say_subject(answer):
+    if not _say_note(answer, least=NOTE_MAY_ANSWER) and not _say_subject(answer):
         say_no_source(answer)
+        if request.intent == "why":
+            entry = answer.knowledge.cause_by_id[answer.leading.id]
+            text = mid_sentence(entry.definition.get(answer.language))
+            answer.say_of("verdict", "chat.by_evidence", entry.id, quote=text, definition=text)
     return True
 
 
@@ -270,7 +277,8 @@ def _meaning(answer: IntentAnswer) -> bool:
     """What something is: a note, a cause's definition, an outcome of the check asked."""
     request = answer.request
     few = len(default_tokenizer().tokens(request.text)) <= FEW_WORDS
-    if few and _OPTIONS.search(request.text) and _explain_check(answer):
+    short = len(default_tokenizer().tokens(request.text)) <= 3 * FEW_WORDS
+    if short and _OPTIONS.search(request.text) and _explain_check(answer):
         return True
     if few and _POINTING.search(request.text) and not request.causes:
         return _movement(answer) or _standing(answer)

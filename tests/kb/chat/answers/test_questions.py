@@ -51,7 +51,8 @@ def test_would_it_help_names_the_fix_and_its_cause(talk: Talker) -> None:
 def test_what_nothing_answers_is_said_to_be_so(talk: Talker) -> None:
     """No verdict and no list of cases instead of an answer."""
     _, reply = talk(TIMEOUT_LOG, "does the mascot of our cluster office matter to the ranks?")
-    assert {item.role for item in reply.statements} <= {"note", "hint"}
+    assert reply.statements[0].text == "I have no source that answers this, and will not guess."
+    assert "case" not in {item.role for item in reply.statements}
 
 
 def test_a_tool_refused_is_not_asked_for_again(talk: Talker, chat: CheckedChat) -> None:
