@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kb.chat.types import Change, CheckResult, Conversation, Ending, Option, Question
+from kb.chat.types import (
+    Change,
+    CheckResult,
+    Conversation,
+    Ending,
+    Option,
+    Question,
+    StatedCause,
+)
 from kb.diagnose.checks import best_check, fitting_checks, is_open
 from kb.diagnose.evidence_provided import evidence_provided
 from kb.diagnose.fixes import elsewhere
-from kb.diagnose.launchers import job_commands
+from kb.diagnose.launchers import SCRIPT, job_commands
 from kb.diagnose.signals import DENIED_SHARE, Signal
 from kb.diagnose.verdict import Verdict
+from kb.knowledge.framework_names import FrameworkNames, framework_names
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.types.answer import Diagnosis
@@ -34,7 +43,32 @@ REFUTE_NATS = -1.8
 # help says less: it may have been done wrongly, or be one of two causes.
 ENDED_NATS = 4.0
 NOT_IT_NATS = -1.2
+# Who tells why it happens has looked at it: as much as an outcome of a check, for the causes the
+# learned reader takes the sentence for, by how clearly it does.
+STATED_NATS = 2.5
+CLEAR_NATS = 1.5  # of the reader, from which a sentence is a clear one
+LEAST_NATS = 0.6  # of the reader; a sentence it takes for less is for no cause
+STATED_CAUSES = 2  # of one sentence
 ENDING = f"{CHECK_RESULT}ending:"
+STATED = f"{CHECK_RESULT}stated:"
+RUNNING = "<running>"  # what looks at processes that run
+# Programs of checks that people lack or will not run, each with the words that name it.
+TOOLS: Mapping[str, tuple[str, ...]] = {
+    "py-spy": ("py-spy", "pyspy", "py_spy"),
+    "gdb": ("gdb",),
+    "nccl-tests": ("nccl-test", "all_reduce_perf", "rccl-tests", "nccl test"),
+    "nvidia-smi": ("nvidia-smi",),
+    "torchrun": ("torchrun",),
+    "docker": ("docker",),
+    "dmesg": ("dmesg",),
+    "lspci": ("lspci",),
+    "dcgmi": ("dcgmi",),
+    "ib_write_bw": ("ib_write_bw", "perftest"),
+    RUNNING: ("pgrep", "--pid", "py-spy", "gdb"),
+}
+# Named in a refusal, these mean whatever looks at a process that runs.
+STACK_WORDS = ("stack", "栈")
+SCRIPT_FREE = frozenset({"nccl-tests"})  # what runs no training program
 MOVED = 0.02  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
 WHY_QUOTES = 3
@@ -82,7 +116,9 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
     reading = _with_remarks(service, conversation.reading, conversation)
     results = _result_signals(conversation.check_results, service.knowledge)
     endings = _ending_signals(conversation.endings, service.knowledge)
-    verdict = service.judge(reading, observed=(*results, *endings))
+    stated = _stated_signals(conversation.stated_causes, service.knowledge)
+    verdict = service.judge(reading, observed=(*results, *endings, *stated))
+    verdict = replace(verdict, uses=verdict.uses.difference(conversation.excluded))
     told = conversation.remarks or any(item.kind == "text" for item in verdict.signals)
     if verdict.status == "no_timeout" and told:
         verdict = replace(verdict, status="unknown")  # who tells of it has a problem
@@ -105,7 +141,11 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
             incident,
             versions=incident.versions | named.versions,
             settings=incident.settings | named.settings,
+            frameworks=tuple(dict.fromkeys((*incident.frameworks, *named.frameworks))),
         )
+    excluded = set(conversation.excluded)
+    frameworks = tuple(name for name in incident.frameworks if name not in excluded)
+    incident = replace(incident, frameworks=frameworks)
     plain = list(reversed(remarks))
     for sentence in conversation.misleading:
         plain = [remark.replace(sentence, "").strip() for remark in plain]
@@ -169,6 +209,56 @@ def _ending_signals(endings: Sequence[Ending], knowledge: Knowledge) -> tuple[Si
     )
 
 
+def stated_cause(
+    service: Service, sentence: str, named: Sequence[str], denied: Sequence[str]
+) -> StatedCause | None:
+    """What a sentence says of why it happens: the causes the learned reader takes it for.
+
+    A cause it names counts besides, and none it denies; None where it is clear about none.
+    """
+    nats = service.engine.causes_of(sentence)
+    for cause in named:
+        nats[cause] = nats.get(cause, 0.0) + CLEAR_NATS / len(named)
+    best = sorted((-value, cause) for cause, value in nats.items() if cause not in denied)
+    weights = {
+        cause: STATED_NATS * min(1.0, -value / CLEAR_NATS)
+        for value, cause in best[:STATED_CAUSES]
+        if -value >= LEAST_NATS and value <= best[0][0] / 2
+    }
+    return StatedCause(quote=sentence, weights=weights) if weights else None
+
+
+def denied_causes(sentence: str, causes: Sequence[str]) -> StatedCause:
+    """That it is none of `causes`, as the person says."""
+    weights = dict.fromkeys(causes, NOT_IT_NATS)
+    return StatedCause(quote=sentence, weights=weights, is_denied=True)
+
+
+def _stated_signals(stated: Sequence[StatedCause], knowledge: Knowledge) -> tuple[Signal, ...]:
+    """What was said of why it happens as signals; said twice it counts once."""
+    latest: dict[tuple[str, ...], StatedCause] = {}
+    for item in stated:
+        latest[(str(item.is_denied), *sorted(item.weights))] = item
+    signals = []
+    for key, item in latest.items():
+        cause = max(item.weights, key=lambda name: (abs(item.weights[name]), name))
+        if cause in knowledge.cause_by_id:
+            signals.append(
+                Signal(
+                    name=f"{STATED}{'-'.join(key)}",
+                    kind="text",
+                    quote=item.quote,
+                    line=0,
+                    weights=item.weights,
+                    reason_id=cause,
+                    source=f"cause:{cause}",
+                    means=knowledge.cause_by_id[cause].title,
+                    polarity=Polarity.DENIED if item.is_denied else Polarity.TROUBLE,
+                )
+            )
+    return tuple(signals)
+
+
 def find_check(knowledge: Knowledge, identifier: str) -> Check | None:
     """The check with that id."""
     return next(
@@ -211,6 +301,11 @@ def take_back(
             one for one in conversation.check_results if one.quote not in retracted
         ),
         endings=tuple(one for one in conversation.endings if one.quote not in retracted),
+        stated_causes=tuple(
+            one
+            for one in conversation.stated_causes
+            if not any(one.quote in quote for quote in retracted)
+        ),
         open_checks=(*conversation.open_checks, *again)[-1:],
     )
     return left, retracted
@@ -279,7 +374,7 @@ def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
 
     Of what is denied or in order the words name the thing only, and the sentence says the rest.
     """
-    if signal.name.startswith(CHECK_RESULT) and not signal.name.startswith(ENDING):
+    if signal.name.startswith(CHECK_RESULT) and not signal.name.startswith((ENDING, STATED)):
         return signal.means.get(language) if signal.means else signal.quote
     pattern = knowledge.pattern_by_id.get(signal.reason_id)
     if pattern is None or signal.kind != "text" or signal.polarity is not Polarity.TROUBLE:
@@ -290,29 +385,63 @@ def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
 
 
 def next_question(
-    assessment: Assessment, asked_checks: Sequence[str], knowledge: Knowledge, words: Words
+    assessment: Assessment, conversation: Conversation, knowledge: Knowledge, words: Words
 ) -> Question | None:
     """The check not asked yet whose outcome separates the leading causes best, as a question."""
     leading = [cause.id for cause in assessment.diagnosis.causes[:ASKED_CAUSES]]
     if assessment.diagnosis.status == "unknown":  # first where it stands, then why
         leading = [UNKNOWN, *leading]
     shares = {cause: assessment.probability(cause) for cause in leading}
+    names = framework_names(knowledge.framework_names)
     provided = evidence_provided(assessment.reading, knowledge.input_evidence)
     checks = [
         check
         for cause in leading
         for check in askable_checks(knowledge, cause, assessment.reading.incident)
-        if check.id not in asked_checks
+        if check.id not in conversation.asked_checks
         and check.gives not in provided
         and is_open(check, assessment.verdict.seen)
     ]
     commands = job_commands(knowledge.launchers, assessment.reading, assessment.verdict.seen)
-    checks = commands.checks(checks)
+    checks = [
+        check
+        for check in commands.checks(checks)
+        if _is_for_job(check, conversation, assessment.verdict, names)
+    ]
     general = [check for check in checks if check.id.startswith(f"{UNKNOWN}/")]
     best = best_check(checks, shares) if not general else general[-1]
     if best is None:
         best = best_check(checks, {cause: share**FLATTER for cause, share in shares.items()})
     return check_question(best, words) if best else None
+
+
+def tools_in(text: str) -> frozenset[str]:
+    """The tools that a command runs or a sentence names."""
+    lower = text.lower()
+    return frozenset(name for name, words in TOOLS.items() if any(one in lower for one in words))
+
+
+def is_foreign(names: FrameworkNames, made_for: frozenset[str], uses: frozenset[str]) -> bool:
+    """Whether something is made for frameworks none of which the job uses, and it uses some."""
+    theirs, ours = names.of_group(made_for, None), names.of_group(uses, None)
+    engines = names.of_group(made_for, "engine") - uses
+    return bool(ours) and bool(theirs or engines) and not made_for & uses
+
+
+def _is_for_job(
+    check: Check, conversation: Conversation, verdict: Verdict, names: FrameworkNames
+) -> bool:
+    """Whether a check can be done here: with the tools there are, on what the job runs on."""
+    if tools_in(check.command).intersection(conversation.refused_tools):
+        return False
+    if conversation.excluded_by(check.applies_to.frameworks):
+        return False
+    if SCRIPT in check.command and verdict.uses & SCRIPT_FREE:
+        return False
+    named = names.named(check.command)
+    if named & {*conversation.excluded} or is_foreign(names, named, verdict.uses):
+        return False
+    return not names.foreign(check.command, verdict.uses)
 
 
 def check_question(check: Check, words: Words) -> Question:

@@ -101,7 +101,7 @@ class Chat:
         text, _ = redact(paste.text)
         if paste.has_output:
             reading = without_orders(reading, paste.text, self._intents.is_order)
-            reading = without_sentences(reading, self._intents.suppositions(text))
+            reading = without_sentences(reading, self._intents.observations.suppositions(text))
         head, _ = redact(message[:REDACTED_CHARS])
         with self._store.turn(current.id):
             current = self._fresh(current, conversation)

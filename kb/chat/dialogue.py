@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from kb.chat.answers import ANSWERS
-from kb.chat.answers.answer import IntentAnswer, Step
+from kb.chat.answers.answer import IntentAnswer, Step, Switch
+from kb.chat.answers.questions import answer_question
 from kb.chat.answers.suggestions import suggest
 from kb.chat.assessment import (
+    RUNNING,
+    STACK_WORDS,
     Assessment,
     assess,
     changes,
     check_question,
+    denied_causes,
     find_check,
     next_question,
+    stated_cause,
     take_back,
+    tools_in,
 )
 from kb.chat.endings import CONFIRM, meant_cause, outcome_question
+from kb.chat.incidents import is_just_begun, with_earlier, with_incident
 from kb.chat.intents import NO_ANSWER, IntentReader, Meaning, Settled, Situation, UserRequest
 from kb.chat.paste import without_sentences
+from kb.chat.sentences import clauses, sentences
 from kb.chat.types import (
     Change,
     CheckResult,
@@ -30,9 +38,12 @@ from kb.chat.types import (
     Intent,
     Question,
     Reply,
+    StatedCause,
+    Statement,
     Turn,
 )
 from kb.diagnose.signals import Signal
+from kb.knowledge.framework_names import framework_names, name_expression
 from kb.knowledge.labels import Words
 from kb.logs.incident.merge import merge_readings, other_job
 from kb.text.tokenizer import default_tokenizer
@@ -50,6 +61,12 @@ NOTED: frozenset[Intent] = frozenset(
 )
 NOTE_SCORE = 0.68  # of a note that answers such a request
 NOTE_WORDS = 3  # of such a request; “what now?” is about the incident
+LINES_OF_ONE = 6  # statements of the answer to a question
+LINES_OF_SEVERAL = 4  # where more is answered
+# What is said whole: a log, a remark, a list that was asked for, what the person wrote.
+WHOLE: frozenset[Intent] = frozenset(
+    {"log", "tell", "case", "similar", "search", "recap", "happened", "setting"}
+)
 MAX_MISLEADING = 100  # sentences
 MAX_SHOWN = 40  # cases remembered as shown
 _SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
@@ -84,24 +101,44 @@ class Dialogue:
             reading: the whole message, read as a log.
             has_output: whether there is program output beside the words.
         """
-        situation = Situation(has_incident=True)
-        if not has_output:
-            situation = self._situation(conversation, reading)
-        meaning = self._intents.read(text, situation) if text else Meaning()
-        if meaning.language:
-            conversation = replace(conversation, language=meaning.language, language_pinned=True)
-        outcome, conversation = (
-            conversation.asked_outcome,
-            replace(conversation, unanswered="", asked_outcome=None),
-        )
-        if conversation.model_question and not has_output:
-            conversation, meaning = _to_model(conversation, text, meaning)
         if has_output:
-            return self._reply(self._log(conversation, reading, meaning, text))
+            meaning = self._intents.read(text, Situation(has_incident=True)) if text else Meaning()
+            conversation = _in_language(conversation, meaning)
+            current = replace(conversation, unanswered="", asked_outcome=None)
+            if meaning.refusals:
+                current = self._without_tools(current, meaning.refusals)
+            return self._reply(self._log(current, reading, meaning, text))
+        conversation, text, switched = self._turn_to(conversation, text)
+        if switched:
+            reading = self._service.read_text(text)
+        meaning = self._intents.read(text, self._situation(conversation, reading))
+        if switched == "other":
+            meaning = replace(meaning, remark=meaning.remark or text, job="")
+        conversation = replace(_in_language(conversation, meaning), unanswered="")
+        if conversation.model_question:
+            conversation, meaning = _to_model(conversation, text, meaning)
+        outcome = conversation.asked_outcome
         if meaning.settled and outcome is not None:
-            return self._reply(_settled(conversation, outcome, meaning.settled, text))
-        conversation = replace(conversation, asked_outcome=outcome)
-        return self._reply(self._step(conversation, text, reading, meaning))
+            return self._reply(self._settle(conversation, outcome, meaning.settled, text))
+        if meaning.refusals:
+            conversation = self._without_tools(conversation, meaning.refusals)
+        step = self._step(conversation, text, reading, meaning)
+        if meaning.refusals and not step.event:
+            step = replace(step, asks=True, event="refused" if meaning.remark else "skip")
+        return self._reply(replace(step, switched=switched))
+
+    def _settle(
+        self, conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str
+    ) -> Step:
+        """Yes or no to how it ended; “no, it was the switch” is asked about once more."""
+        step = _settled(replace(conversation, asked_outcome=None), outcome, reply, text)
+        named, _ = self._intents.causes_by_sense(text)
+        other = [cause for cause in named if cause != outcome.actual]
+        if reply == "yes" or not other:
+            return step
+        instead = replace(outcome, verdict="wrong", actual=other[0])
+        asked = replace(step.conversation, asked_outcome=instead)
+        return replace(step, conversation=asked, event="ended")
 
     # --- what the message does -------------------------------------------------------------
 
@@ -130,15 +167,54 @@ class Dialogue:
             hinted_causes=_hinted_causes(signals),
         )
 
+    def _turn_to(self, conversation: Conversation, text: str) -> tuple[Conversation, str, Switch]:
+        """The conversation about the incident that `text` turns to, and what is said of that one.
+
+        What stands before is said of the incident spoken of until then.
+        """
+        if conversation.reading is None:
+            return conversation, text, ""
+        before, rest, meant = self._intents.incident_meant(text)
+        if meant == "earlier":
+            words, place = self._intents.key_words, self._intents.remark(rest).ordinal
+            turned = with_earlier(conversation, rest, words, place)
+            if turned is not conversation:
+                return turned, rest, "earlier"
+            # No other waits: the turn itself tells nothing.
+            behind = " ".join(sentences(rest)[1:])
+            return conversation, behind or text, ""
+        is_another = meant == "other" and not is_just_begun(conversation)
+        if not is_another or not self._intents.tells_trouble(rest):
+            return conversation, text, ""
+        if before and not self._intents.asks(before):
+            conversation = self._with_remark(conversation, before[:MAX_REMARK_CHARS])
+        return with_incident(conversation, None), rest, "other"
+
+    def _without_tools(self, conversation: Conversation, refusals: Sequence[str]) -> Conversation:
+        """The conversation without the tools refused; a check that needs one is open no longer."""
+        tools: set[str] = set()
+        for sentence in refusals:
+            tools |= tools_in(sentence)
+            if self._intents.is_job_gone(sentence) or any(one in sentence for one in STACK_WORDS):
+                tools.add(RUNNING)
+        known = (find_check(self._service.knowledge, one) for one in conversation.open_checks)
+        left = tuple(
+            check.id
+            for check in known
+            if check is not None and tools and not tools_in(check.command) & tools
+        )
+        refused = tuple(sorted({*conversation.refused_tools, *tools}))
+        return replace(conversation, refused_tools=refused, open_checks=left)
+
     def _step(
         self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
     ) -> Step:
         noted = tuple(self._noted(request) for request in meaning.requests)
         meaning = replace(meaning, requests=noted)
         if meaning.job == "new" and meaning.remark:
-            return self._remark(_with_incident(conversation, None), reading, meaning)
+            return self._remark(with_incident(conversation, None), reading, meaning)
         if meaning.job == "new":
-            cleared = _with_incident(conversation, None)
+            cleared = with_incident(conversation, None)
             return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
         if meaning.cannot_answer:  # on to the next best check
             skipped = replace(conversation, open_checks=conversation.open_checks[:-1])
@@ -152,6 +228,10 @@ class Dialogue:
             return self._ended(conversation, ended, meaning)
         if meaning.remark:
             return self._remark(conversation, reading, meaning)
+        if meaning.is_complaint or (meaning.refusals and not meaning.requests):
+            heard = UserRequest(intent="tell", text=text)
+            event = "complaint" if meaning.is_complaint else "skip"
+            return Step(conversation=conversation, requests=(heard,), event=event, asks=False)
         requests = meaning.requests or (UserRequest(intent="unclear", text=text),)
         if meaning.language and requests[0].intent == "language":
             return self._repeat_answer(conversation, requests[0])
@@ -169,6 +249,8 @@ class Dialogue:
             is_unanswerable = not hits and not request.settings
             intent: Intent = "unclear" if is_unanswerable else "how_to"
             return replace(request, intent=intent, unanswerable=is_unanswerable)
+        if request.is_guess or request.form in ("movement", "standing", "choice"):
+            return request
         words = default_tokenizer().tokens(request.text)
         is_answered = bool(hits) and hits[0].score >= NOTE_SCORE and len(words) >= NOTE_WORDS
         return replace(request, intent="how_to") if is_answered else request
@@ -180,11 +262,11 @@ class Dialogue:
         others = (item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
         requests = (UserRequest(intent="log", text=text), *others)
         if conversation.reading is None:
-            return Step(conversation=_with_incident(conversation, reading), requests=requests)
+            return Step(conversation=with_incident(conversation, reading), requests=requests)
         why_other = other_job(conversation.reading, reading) if meaning.job != "same" else ""
         if meaning.job == "new" or why_other:
             return Step(
-                conversation=_with_incident(conversation, reading),
+                conversation=with_incident(conversation, reading),
                 requests=requests,
                 event="asked_new" if meaning.job == "new" else "other",
                 other_job=why_other,
@@ -206,9 +288,11 @@ class Dialogue:
         remark = meaning.remark[:MAX_REMARK_CHARS]
         requests = (self._intents.remark(remark), *meaning.requests)
         if conversation.reading is None:
-            certain = without_sentences(reading, self._intents.suppositions(remark))
+            told = self._intents.observations
+            unsure = (*told.suppositions(remark), *told.guesses(remark))
+            certain = without_sentences(reading, unsure)
             reading = certain if certain.words.strip() else reading
-            return Step(conversation=_with_incident(conversation, reading), requests=requests)
+            return Step(conversation=with_incident(conversation, reading), requests=requests)
         added = self._with_remark(conversation, remark)
         if requests[0].has_helped:
             return self._helped(conversation, added, requests)
@@ -268,12 +352,39 @@ class Dialogue:
         )
 
     def _with_remark(self, conversation: Conversation, remark: str) -> Conversation:
-        misleading = self._intents.misleading(remark)
+        misleading = self._intents.observations.misleading(remark)
         return replace(
             conversation,
+            stated_causes=(*conversation.stated_causes, *self._stated(remark)),
+            excluded=self._excluded(conversation, remark),
             remarks=(*conversation.remarks, remark),
             misleading=(*conversation.misleading, *misleading)[-MAX_MISLEADING:],
         )
+
+    def _stated(self, remark: str) -> Iterator[StatedCause]:
+        """What a remark says of why it happens, or does not happen."""
+        explanations = self._intents.observations.explanations(remark)
+        for sentence in sentences(remark):
+            named, denied = self._intents.causes_by_sense(sentence)
+            if denied and self._intents.is_ruling_out(sentence):
+                yield denied_causes(sentence, denied)
+            if sentence in explanations or (named and self._intents.is_conclusion(sentence)):
+                stated = stated_cause(self._service, sentence, named, denied)
+                if stated is not None:
+                    yield stated
+
+    def _excluded(self, conversation: Conversation, remark: str) -> tuple[str, ...]:
+        """The frameworks the job does not use, as the person says; the last word counts."""
+        names = framework_names(self._service.knowledge.framework_names)
+        excluded = set(conversation.excluded)
+        for clause in (clause for one in sentences(remark) for clause in clauses(one)):
+            for name in names.named(clause):
+                found = name_expression(name, ()).search(clause)
+                if found and self._intents.denies_next(clause[: found.start()]):
+                    excluded.add(name)
+                else:
+                    excluded.discard(name)
+        return tuple(sorted(excluded))
 
     def _retraction(
         self, conversation: Conversation, reading: LogReading, meaning: Meaning
@@ -344,9 +455,14 @@ class Dialogue:
         if step.shown_changes:
             shown = (replace(item, title=base.title(item.cause)) for item in step.shown_changes)
             base.changes = tuple(shown)
-        answers = [replace(base, request=request, statements=[]) for request in step.requests]
+        is_alone = sum(request.intent != "language" for request in step.requests) <= 1
+        answers = [
+            replace(base, request=request, statements=[], is_alone=is_alone)
+            for request in step.requests
+        ]
         for answer in answers:
-            ANSWERS[answer.request.intent](answer)
+            if not answer_question(answer):
+                ANSWERS[answer.request.intent](answer)
         diagnosis = None
         shows = first in ("log", "tell") and step.event != "skip"
         if assessment and shows and (first == "log" or assessment.diagnosis.causes):
@@ -357,9 +473,7 @@ class Dialogue:
             number=conversation.turns[-1].reply.number + 1 if conversation.turns else 1,
             intent=first,
             language=language,
-            statements=tuple(
-                dict.fromkeys(item for one in _asked_first(answers) for item in one.statements)
-            ),
+            statements=(*_switched(step, assessment, words), *_in_few_lines(answers)),
             question=base.question,
             changes=moved,
             diagnosis=diagnosis,
@@ -375,19 +489,33 @@ class Dialogue:
         """
         conversation = step.conversation
         is_next = any(request.intent == "next" for request in step.requests)
+        if conversation.is_over and not is_next:
+            return None
         if step.event in ("ended", "helped") and conversation.asked_outcome is not None:
             return outcome_question(conversation.asked_outcome, self._service.knowledge, words)
         if not (step.asks or is_next) or assessment is None:
             return None
         if assessment.diagnosis.status == "no_timeout":
             return None
+        asked = [one for one in step.requests if one.intent not in ("tell", "log", "language")]
+        if step.event in ("", "merged") and not is_next and asked and asked[-1].intent != "outcome":
+            return None  # what was asked is answered; a check beside it would be a flood
+        if is_next and len(step.requests) > 1 and conversation.open_checks:
+            return None  # its command stands in the answer
         if conversation.open_checks and (is_next or step.requests[0].intent == "language"):
             check = find_check(self._service.knowledge, conversation.open_checks[-1])
             return check_question(check, words) if check else None
         waits = bool(conversation.open_checks) and conversation.asked_for == _leading(assessment)
         if waits:
             return None
-        return next_question(assessment, conversation.asked_checks, self._service.knowledge, words)
+        return next_question(assessment, conversation, self._service.knowledge, words)
+
+
+def _in_language(conversation: Conversation, meaning: Meaning) -> Conversation:
+    """The conversation in the language the message asks for."""
+    if not meaning.language:
+        return conversation
+    return replace(conversation, language=meaning.language, language_pinned=True)
 
 
 def _to_model(
@@ -414,18 +542,6 @@ def _to_model(
     return replace(closed, model_answers=answers), meaning
 
 
-def _with_incident(conversation: Conversation, reading: LogReading | None) -> Conversation:
-    """The conversation about another incident, or about none."""
-    return Conversation(
-        id=conversation.id,
-        language=conversation.language,
-        language_pinned=conversation.language_pinned,
-        created_s=conversation.created_s,
-        turns=conversation.turns,
-        reading=reading,
-    )
-
-
 def _asked_by(reply: Reply, open_checks: Sequence[str]) -> bool:
     """Whether the reply asked for the open check, or gave its command."""
     if reply.question is None:
@@ -436,6 +552,27 @@ def _asked_by(reply: Reply, open_checks: Sequence[str]) -> bool:
 def _asked_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:
     """Answers to questions before what a remark beside them moved; a log's verdict comes first."""
     return sorted(answers, key=lambda answer: answer.request.intent == "tell")
+
+
+def _switched(step: Step, assessment: Assessment | None, words: Words) -> Iterator[Statement]:
+    """Which incident is answered, where the message turned to another."""
+    if step.switched == "other":
+        yield Statement(role="note", text=words("chat.other_incident"))
+    elif step.switched == "earlier" and assessment is not None:
+        title = assessment.diagnosis.headline
+        yield Statement(role="note", text=words("chat.earlier_incident", title=title))
+
+
+def _in_few_lines(answers: Sequence[IntentAnswer]) -> tuple[Statement, ...]:
+    """What is said: of each question a few lines, of a log all."""
+    said: dict[Statement, None] = {}
+    for answer in _asked_first(answers):
+        limit = LINES_OF_ONE if answer.is_alone else LINES_OF_SEVERAL
+        is_question = answer.request.intent not in WHOLE
+        shown = answer.statements[: limit if is_question else None]
+        hints = (item for item in answer.statements if item.role == "hint")
+        said |= dict.fromkeys((*shown, *hints))
+    return tuple(said)
 
 
 def _leading(assessment: Assessment) -> str:

@@ -32,15 +32,19 @@ def meant_cause(assessment: Assessment, service: Service, request: UserRequest, 
     if named and not request.is_denial:
         return named[0]
     likeness = service.engine.fix_points(request.text)
+    nats = service.engine.causes_of(request.text)
+    denied = request.causes if request.is_denial else ()
     best = {
         cause.id: max((likeness.get(fix.id, 0.0) for fix in cause.fixes), default=0.0)
         for cause in service.knowledge.causes
     }
 
     def points(cause: str) -> float:
-        return best[cause] + math.log(max(assessment.probability(cause), LEAST))
+        told = best[cause] + nats.get(cause, 0.0)
+        return told + math.log(max(assessment.probability(cause), LEAST))
 
-    return max(best, key=lambda cause: (points(cause), cause))
+    meant = (cause for cause in best if cause not in denied)
+    return max(meant, key=lambda cause: (points(cause), cause))
 
 
 def outcome_question(outcome: IncidentOutcome, knowledge: Knowledge, words: Words) -> Question:

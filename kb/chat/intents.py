@@ -15,9 +15,10 @@ from typing import Literal
 
 from kb.chat.acts import ActReader
 from kb.chat.check_answers import CheckAnswerReader
+from kb.chat.observations import ASKING, ObservationReader
 from kb.chat.phrases import ENTRY_ID, Phrasebook, Platform
-from kb.chat.sentences import clauses, is_assertion, sentences
-from kb.chat.types import Act, CheckResult, Intent
+from kb.chat.sentences import HAN, LATIN, clauses, is_assertion, sentences
+from kb.chat.types import Act, CheckResult, Intent, QuestionForm
 from kb.knowledge.load import Knowledge
 from kb.text.tokenizer import default_tokenizer
 from kb.types.knowledge import Check
@@ -27,12 +28,10 @@ Job = Literal["", "new", "same"]
 Settled = Literal["", "confirmed", "denied"]
 
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
-DENIAL_CHARS = 60  # of a sentence that denies a cause and says nothing else
 REPORT_CHARS = 120  # a question is shorter
 TOLD_CHARS = 30  # of what is stated in a message that reports an incident
 MAX_REQUESTS = 2  # answered of one message, the last ones
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
-TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
 TAKEN = 0.75  # probability from which a message is taken as an outcome of the check just asked
 TAKEN_LATER = 0.92  # of a check asked before
@@ -56,12 +55,8 @@ ANSWERING: frozenset[Act] = frozenset(
     {*STATING, *REPLYING, "not_it"}
 )  # what an answer to a check looks like
 LANGUAGES: Mapping[Act, Language] = {"lang_zh": "zh", "lang_en": "en"}
-ASKING: frozenset[Act] = frozenset(
-    {
-        *("happened", "why", "sure", "fix", "next", "restart", "similar", "case", "search"),
-        *("cause", "setting", "how_to", "recap", "help"),
-    }
-)
+# Questions that a statement is easily taken for.
+TELLING: frozenset[Act] = frozenset({"happened", "recap", "sure", "help"})
 GROUPS: tuple[frozenset[Act], ...] = (STATING, REPLYING, ENDING, ASKING)
 # Acts that need an incident; without one they are rare.
 OF_INCIDENT: frozenset[Act] = frozenset({"fixed", "not_it", "retract", "same_job", "sure"})
@@ -121,12 +116,16 @@ _NAMES_KIND = re.compile(
     r"(?i)\b(?:what|explain|define|meaning|cases?|examples?|links?|threads?)\b"
     r"|什么|啥|解释|介绍|案例|例子|链接|帖子"
 )
+# A place in the list asked, before more is said: “1, but …”.
+_NUMBERED = re.compile(r"\s*([12])\s*[,，.。:：;；-]")
+_WH = re.compile(
+    r"(?i)\b(?:what|which|who|whose|why|how|when|where|show|tell|list|repeat|remind|sum)\b|[?？]"
+    r"|什么|啥|谁|哪|怎|为何|吗|呢|几|多|复述|总结|列|说说|讲"
+)
 _SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
 _VALUE = re.compile(r"[A-Za-z0-9_.]{1,80}=\S{1,80}")
 _WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_LATIN = re.compile(r"[A-Za-z][a-z']+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +168,9 @@ class UserRequest:
         language: the language asked for.
         unanswerable: whether it is a question that nothing here answers.
         is_denial: whether it says that what it names is in order.
-        is_suspicion: whether it names what the person believes, which is to be weighed.
+        is_guess: whether what it names is only guessed or asked.
         has_helped: whether it may tell of what mended it.
+        form: what a question asks for, where its words tell.
         cases: those of an earlier reply that is repeated in another language, in its order.
     """
 
@@ -184,8 +184,9 @@ class UserRequest:
     language: Language | None = None
     unanswerable: bool = False
     is_denial: bool = False
-    is_suspicion: bool = False
+    is_guess: bool = False
     has_helped: bool = False
+    form: QuestionForm = ""
     cases: tuple[str, ...] = ()
 
 
@@ -202,6 +203,8 @@ class Meaning:
         language: the language asked for.
         job: what the person says of the logs pasted: those of a new job, or of the same.
         retraction: the sentence that takes an earlier remark back.
+        refusals: sentences that say that something cannot or will not be run.
+        is_complaint: whether it is about our answers and asks nothing.
     """
 
     remark: str = ""
@@ -212,14 +215,18 @@ class Meaning:
     language: Language | None = None
     job: Job = ""
     retraction: str = ""
+    refusals: tuple[str, ...] = ()
+    is_complaint: bool = False
 
 
 @dataclass(kw_only=True)
 class _Read:
     """What the sentences of a message do, gathered."""
 
-    requests: dict[Intent, UserRequest] = field(default_factory=dict)
+    requests: list[UserRequest] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    is_complaint: bool = False
     language: Language | None = None
     job: Job = ""
 
@@ -238,6 +245,8 @@ class IntentReader:
         self._phrases = phrases
         self._acts = acts
         self._answers = answers
+        self.observations = ObservationReader(phrases, acts)
+        self.asks = self.observations.asks
         self._ids = frozenset(knowledge.advice_by_id)
         # Names in lower case, and the last parts of dotted ones, to the id of the advice.
         self._settings = {item.id.rpartition(".")[2].lower(): item.id for item in knowledge.advice}
@@ -282,35 +291,52 @@ class IntentReader:
         shares = self._acts.read(line)
         return max(shares[act] for act in ORDERING) >= ORDERED
 
-    def suppositions(self, text: str) -> tuple[str, ...]:
-        """Sentences that ask whether it is some cause: in a report they would count as its signs.
-
-        “Why does it hang when saving?” is none: it tells that it hangs when saving.
-        """
-        return tuple(
-            sentence
-            for sentence in sentences(text)
-            if self.asks(sentence)
-            and self._phrases.causes_in(sentence)
-            and not sentence.lower().lstrip().startswith(("why", "how", "为什么", "为啥", "怎么"))
-        )
-
-    def asks(self, sentence: str) -> bool:
-        """Whether a sentence asks, with or without a question mark, and so states nothing."""
-        return self._phrases.is_asked(sentence) or self._share_asking(sentence) > REPLY_SHARE
-
     def remark(self, text: str) -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
         request, told = self._request("tell", text), sentences(text)
-        suspects = [item for item in told if self._acts.read(item)["suspect"] > SURE]
-        is_denial = len(told) == 1 and len(text) <= DENIAL_CHARS and self._phrases.is_denial(text)
         helped = any(
-            self._acts.read(item)["fixed"] >= HELPED
+            self._acts.read(item)["fixed"] >= (HELPED if self._phrases.is_cured(item) else CERTAIN)
             and not self.asks(item)
             and not self._phrases.is_still_trouble(item)
             for item in told
         )
-        return replace(request, is_denial=is_denial, is_suspicion=bool(suspects), has_helped=helped)
+        return replace(request, has_helped=helped)
+
+    def incident_meant(self, text: str) -> tuple[str, str, Literal["", "other", "earlier"]]:
+        """The text before the sentence that turns to another incident, from it on, and to which."""
+        told = sentences(text)
+        for place, sentence in enumerate(told):
+            meant = self._phrases.incident_meant(sentence)
+            if meant:
+                return " ".join(told[:place]), " ".join(told[place:]), meant
+        return "", text, ""
+
+    def tells_trouble(self, text: str) -> bool:
+        """Whether a text speaks of trouble of this field that has not ended."""
+        phrases = self._phrases
+        is_trouble = phrases.is_still_trouble(text) or bool(phrases.causes_in(text))
+        return is_trouble and not phrases.is_cured(text) and self._tells(text)
+
+    def causes_by_sense(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The causes the text names, and those it only denies."""
+        return self._phrases.causes_by_sense(text)
+
+    def is_conclusion(self, sentence: str) -> bool:
+        """Whether a sentence says without a doubt which cause it is."""
+        is_unsure = self._phrases.is_guess(sentence) or self.asks(sentence)
+        return not is_unsure and self._acts.read(sentence)["suspect"] >= SURE
+
+    def is_ruling_out(self, sentence: str) -> bool:
+        """Whether a short sentence says of what it names that it is not why."""
+        return len(sentence) <= REPORT_CHARS and self._phrases.is_ruling_out(sentence)
+
+    def denies_next(self, words: str) -> bool:
+        """Whether the words deny what comes right behind them: “there is no …”."""
+        return self._phrases.denies_next(words)
+
+    def is_job_gone(self, text: str) -> bool:
+        """Whether the text says that the job is no longer there to be looked at."""
+        return self._phrases.is_job_gone(text)
 
     def repeated(self, text: str, intent: Intent) -> UserRequest:
         """The request in `text` that a reply of that intent answered."""
@@ -319,10 +345,6 @@ class IntentReader:
             if _intent(self._act(sentence, situation)) == intent:
                 return self._request(intent, sentence)
         return self._request(intent, text)
-
-    def misleading(self, remark: str) -> tuple[str, ...]:
-        """The sentences whose words alone mislead, so that only cues read them."""
-        return tuple(one for one in sentences(remark) if self._phrases.is_misleading(one))
 
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""
@@ -357,7 +379,7 @@ class IntentReader:
         if situation.outcome_asked:
             return self._settled(text)
         asked = situation.model_asked or situation.just_asked
-        if not asked or len(text) > REPORT_CHARS:
+        if not asked or len(text) > REPORT_CHARS or self._phrases.is_asked(text):
             return None
         shares = self._acts.read(text)
         if _share(shares, REPLYING) < REPLY_SHARE:
@@ -375,7 +397,13 @@ class IntentReader:
 
     def _settled(self, text: str) -> Meaning | None:
         """Yes or no to how it ended; “yes, keep it. Though …” is one."""
-        first = next(iter(clauses(next(iter(sentences(text)), ""))), "")
+        sentence = next(iter(sentences(text)), "")
+        if self._phrases.is_asked(sentence):
+            return None
+        first = next(iter(clauses(sentence)), "")
+        number = _NUMBERED.match(text)
+        if number:
+            return Meaning(settled="yes" if number[1] == "1" else "no")
         shares = self._acts.read(first)
         yes = shares["yes"] + shares["fixed"]
         no = shares["no"] + shares["not_it"]
@@ -389,6 +417,8 @@ class IntentReader:
             return None
         if _share(self._acts.read(text), ANSWERING) < REPLY_SHARE:
             return None
+        if self._phrases.is_explanation(text):
+            return None  # it says more than what was seen
         least = TAKEN if situation.just_asked else TAKEN_LATER
         result = self.answer_to(text, situation.open_checks[:1], least=least)
         return Meaning(check_result=result) if result else None
@@ -436,10 +466,8 @@ class IntentReader:
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
         if self._phrases.is_asked(sentence):
-            for act in (*STATING, *REPLYING, *ENDING, "new_job"):
+            for act in (*STATING, *REPLYING, *ENDING, "new_job", "retract"):
                 shares[act] *= RARE
-        if self._phrases.is_still_trouble(sentence):
-            shares["fixed"] *= RARE
         total = sum(shares.values())
         for act, least in CONSEQUENTIAL.items():
             if shares[act] < least * total:
@@ -458,6 +486,15 @@ class IntentReader:
             yield from REPLYING
         if not situation.has_incident:
             yield from OF_INCIDENT
+        if len(sentence) > ORDER_CHARS // 2 and not self._phrases.incident_meant(sentence):
+            yield "new_job"  # a longer one says of which
+        phrases = self._phrases
+        if not phrases.causes_in(sentence) and (
+            phrases.is_still_trouble(sentence) or phrases.is_to_us(sentence)
+        ):
+            yield "not_it"  # “still hangs”, “you got me wrong”: of no cause
+        if phrases.is_still_trouble(sentence):
+            yield "fixed"
         if not self._phrases.languages_in(sentence):
             yield from LANGUAGES
         if not self._phrases.ordinal_in(sentence):
@@ -473,26 +510,80 @@ class IntentReader:
         read = _Read()
         for sentence in sentences(text):
             act = "case" if ENTRY_ID.search(sentence) else self._act(sentence, situation)
+            asks = act in ASKING or self._phrases.is_asked(sentence)
+            if asks and act in TELLING and self._is_told(sentence):
+                act, asks = "tell", False
+            if situation.has_incident and self._is_refused(sentence):
+                read.refusals.append(sentence)
+                if not asks:
+                    read.remarks += filter(None, [self.observations.stated(sentence)])
+                    continue
             says_more = act in REPLYING and self._tells(sentence)
-            if act in STATING or act == "retract" or says_more:  # the last word counts
-                read.remarks.append(sentence)
-                continue
-            if act in REPLYING and len(sentence) < len(text):
-                continue  # “yes, …”: what stands beside it says more
-            read.language = read.language or LANGUAGES.get(act)
-            if act in ("new_job", "same_job"):
-                read.job = read.job or ("new" if act == "new_job" else "same")
-                continue
-            if act in ASKING and situation.has_incident:
-                read.remarks += self._assertions(sentence)
-            request = self._as_request(act, sentence, situation)
-            read.requests.setdefault(request.intent, request)
+            if (act in STATING or act == "retract" or says_more) and not asks:
+                self._state(sentence, situation, read)
+            elif act not in REPLYING or len(sentence) == len(text):
+                self._request_of(sentence, act, asks, situation, read)
         meaning = self._weighed(text, read, situation)
-        return replace(meaning, language=read.language)
+        if read.is_complaint and not (read.remarks or read.requests or read.refusals):
+            meaning = Meaning(is_complaint=True)
+        return replace(meaning, language=read.language, refusals=tuple(read.refusals))
+
+    def _is_told(self, sentence: str) -> bool:
+        """Whether a sentence has the form of a statement and no word of a question."""
+        is_asked = self._phrases.is_asked(sentence) or self._phrases.form_of(sentence)
+        return not is_asked and is_assertion(sentence) and _WH.search(sentence) is None
+
+    def _request_of(
+        self, sentence: str, act: Act, asks: bool, situation: Situation, read: _Read
+    ) -> None:
+        """Gather what a sentence asks for, and what it states before it asks."""
+        read.language = read.language or LANGUAGES.get(act)
+        if act in ("new_job", "same_job"):
+            read.job = read.job or ("new" if act == "new_job" else "same")
+            return
+        if asks and situation.has_incident:
+            read.remarks += self.observations.stated_in_question(sentence)
+        if act in STATING or act == "retract":
+            act = "why"  # it has the form of a question
+        request = self._as_request(act, sentence, situation)
+        if asks and not request.form and self._is_mere_complaint(sentence):
+            read.is_complaint = True
+        elif request not in read.requests:
+            read.requests.append(request)
+
+    def _is_mere_complaint(self, sentence: str) -> bool:
+        is_clear = max(self._acts.read(sentence).values()) >= SURE
+        talks = self._phrases.is_to_us(sentence) and not self._phrases.languages_in(sentence)
+        return talks and not is_clear and not self._tells(sentence)
+
+    def _is_refused(self, sentence: str) -> bool:
+        return self._phrases.is_refusal(sentence) or self._phrases.is_job_gone(sentence)
+
+    def _state(self, sentence: str, situation: Situation, read: _Read) -> None:
+        """Gather what a sentence states and what it guesses, or that it is talk about us alone.
+
+        Without an incident all that is said is its description.
+        """
+        if not situation.has_incident:
+            read.remarks.append(sentence)
+            return
+        stated = self.observations.stated(sentence)
+        if stated:
+            read.remarks.append(stated)
+        if stated != sentence and self._phrases.is_guess(sentence):
+            named, _ = self._phrases.causes_by_sense(sentence)
+            causes = named or situation.hinted_causes[:1]
+            if causes:
+                guess = self._request("why", sentence)
+                read.requests.append(replace(guess, causes=causes, is_guess=True))
+                return
+        read.is_complaint |= not stated and self._phrases.is_to_us(sentence)
 
     def _as_request(self, act: Act, sentence: str, situation: Situation) -> UserRequest:
         """What is to be answered of a sentence that does `act`."""
         request = self._request(_intent(act), sentence)
+        if act not in ENDING:
+            request = replace(request, form=self._phrases.form_of(sentence))
         if act in ENDING:
             return replace(request, settles="confirmed" if act == "fixed" else "denied")
         if request.settings and act in ("help", "cause", "happened", "why"):
@@ -508,28 +599,15 @@ class IntentReader:
             return replace(request, intent="off_topic")
         if situation.has_incident and act in SUPPOSING and not _NAMES_KIND.search(sentence):
             causes = request.causes or (situation.hinted_causes if act == "why" else ())
-            return replace(request, intent="why" if causes else request.intent, causes=causes)
+            intent = "why" if causes else request.intent
+            return replace(request, intent=intent, causes=causes, is_guess=bool(causes))
         return request
-
-    def _assertions(self, question: str) -> list[str]:
-        """The clauses of a question that state something before it asks: “it is IB, is that it?”.
-
-        None where only the last word asks (“rank 3 crashed, right?”): then all of it is asked.
-        """
-        *leading, last = clauses(question) or [question]
-        if not leading or _word_count(last) <= TAG_WORDS:
-            return []
-        return [
-            part
-            for part in leading
-            if is_assertion(part) and not self.asks(part) and self._phrases.is_of_the_field(part)
-        ]
 
     def _weighed(self, text: str, read: _Read, situation: Situation) -> Meaning:
         """Weigh requests and remarks: a report without an incident is an incident."""
-        requests, remark, job = list(read.requests.values()), " ".join(read.remarks), read.job
+        requests, remark, job = read.requests, " ".join(read.remarks), read.job
         if len(requests) > 1 or remark:
-            kept = [item for item in requests if item.intent not in BESIDE]
+            kept = [item for item in requests if item.intent not in BESIDE or item.form]
             requests = kept[-MAX_REQUESTS:] or ([] if remark else requests[:1])
         if not situation.has_incident and self._is_report(text, remark, situation):
             about = tuple(item for item in requests if item.intent in ("setting", "how_to"))
@@ -578,14 +656,13 @@ class IntentReader:
 
     # --- what a text names -----------------------------------------------------------------
 
-    def _share_asking(self, sentence: str) -> float:
-        return _share(self._acts.read(sentence), ASKING)
-
     def _request(self, intent: Intent, text: str) -> UserRequest:
+        named, denied = self._phrases.causes_by_sense(text)
         return UserRequest(
             intent=intent,
             text=text,
-            causes=self._phrases.causes_in(text),
+            causes=named or denied,
+            is_denial=bool(denied) and not named,
             platforms=self._phrases.platforms_in(text),
             ordinal=self._phrases.ordinal_in(text),
             settings=self.settings(text),
@@ -632,11 +709,6 @@ def _yes_or_no(text: str, reply: Act, check: Check) -> Meaning:
     return Meaning(check_result=result)
 
 
-def _word_count(text: str) -> int:
-    """English words and Chinese characters."""
-    return len(_LATIN.findall(text)) + len(_HAN.findall(text))
-
-
 @lru_cache(1024)
 def _tokens(text: str) -> frozenset[str]:
     return frozenset(default_tokenizer().tokens(text))
@@ -644,9 +716,9 @@ def _tokens(text: str) -> frozenset[str]:
 
 def message_language(text: str, current: Language | None) -> Language | None:
     """The language of a person's words; the current one where they are too few to tell."""
-    if _HAN.search(text):
+    if HAN.search(text):
         return "zh"
-    latin = len(_LATIN.findall(_SETTING.sub(" ", text)))
+    latin = len(LATIN.findall(_SETTING.sub(" ", text)))
     if current == "zh" and latin < SWITCH_WORDS:
         return current
     return "en" if latin else current

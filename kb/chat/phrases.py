@@ -7,15 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
+from kb.chat.sentences import clauses
+from kb.chat.types import QuestionForm
 from kb.errors import DataError
 from kb.knowledge.load import Knowledge, read_yaml
 from kb.text.expression_set import ExpressionSet
 from kb.types.vocabulary import Language
 
+NEXT_CHARS = 40  # before a name that may deny it
 MAX_CHARS = 1000  # of a text that are read; a message is shorter, the rest is a report
 
 ENTRY_ID = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")  # of an imported entry
+# A question inside a statement: “只有 0 号判断要不要停”.
+_EMBEDDED = re.compile(
+    r"(?:判断|决定|不知道|不确定|看看?|确认|检查|查|试试?|取决于|知道)[^，。？?！!]{0,4}?"
+    r"(?:要不要|是不是|能不能|会不会|有没有|是否)"
+    r"|(?:不知道|不明白|不清楚|搞不懂|没想明白)(?:是)?(?:为什么|为啥|怎么|什么|啥)|怎么[^，。？?]{1,4}都"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,13 @@ class Ordinal(PhraseGroup):
     """Words for a number in a list, counted from 1."""
 
     number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionFormWords(PhraseGroup):
+    """Words by which a question asks for something of that form."""
+
+    form: QuestionForm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +107,20 @@ class Phrasebook:
         field: words of this field.
         orders: orders to an assistant that stand in logs.
         denials: what denies a cause it names; `complaints` look like it and say the contrary.
+        denies_next_words: words that deny what comes right behind them.
+        ruling_out: words of one who says what it is not.
         asking: forms of a question.
         endings: words of one who knows by now what it was.
         troubles: words of trouble that is still there; `cured` say that it is over.
         takes_back: words that take back or correct what was said; `keeps` say the contrary.
         misleading: words of sentences whose words alone mislead.
         choices: nothing but a place in a list.
+        guesses: words of one who guesses.
+        to_us: words to us about our answers; `own_deeds` tell what the person did all the same.
+        explanations: words of one who tells why it happened.
+        refusals: what cannot or will not be run; `gone`: the job is no longer there.
+        other_incident, first_incident: another incident, and back to an earlier one.
+        forms: what a question asks for.
     """
 
     topics: tuple[CausePhrase, ...]
@@ -106,6 +131,8 @@ class Phrasebook:
     orders: PhraseGroup
     denials: PhraseGroup
     complaints: PhraseGroup
+    denies_next_words: PhraseGroup
+    ruling_out: PhraseGroup
     asking: PhraseGroup
     endings: PhraseGroup
     troubles: PhraseGroup
@@ -114,6 +141,15 @@ class Phrasebook:
     keeps: PhraseGroup
     misleading: PhraseGroup
     choices: PhraseGroup
+    guesses: PhraseGroup
+    to_us: PhraseGroup
+    own_deeds: PhraseGroup
+    explanations: PhraseGroup
+    refusals: PhraseGroup
+    gone: PhraseGroup
+    other_incident: PhraseGroup
+    first_incident: PhraseGroup
+    forms: tuple[QuestionFormWords, ...]
 
     @cached_property
     def sets(self) -> dict[str, PhraseSet]:
@@ -130,12 +166,20 @@ class Phrasebook:
             "field": (self.field,),
             "orders": (self.orders,),
             "denials": (self.denials, self.complaints),
+            "ruling_out": (self.ruling_out,),
+            "denies_next": (self.denies_next_words,),
             "asking": (self.asking,),
             "endings": (self.endings,),
             "troubles": (self.troubles, self.cured),
             "takes_back": (self.takes_back, self.keeps),
             "misleading": (self.misleading,),
             "choices": (self.choices,),
+            "guesses": (self.guesses,),
+            "to_us": (self.to_us, self.own_deeds),
+            "explanations": (self.explanations,),
+            "refusals": (self.refusals, self.gone),
+            "incidents": (self.other_incident, self.first_incident),
+            "forms": self.forms,
         }
         return {name: PhraseSet(group) for name, group in groups.items()}
 
@@ -153,6 +197,19 @@ class Phrasebook:
             if len(topic.causes) == 1 or not causes.keys() & topic.causes:
                 causes |= dict.fromkeys(topic.causes)
         return tuple(causes)
+
+    def causes_by_sense(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The causes the text names as they are, and those it only denies: “not a version bug”."""
+        denied: dict[str, None] = {}
+        named: dict[str, None] = {}
+        parts = clauses(text)
+        for place, clause in enumerate(parts):
+            behind = "".join(parts[place + 1 : place + 2])
+            is_denied = self.is_denial(clause) or (
+                self.is_denial(behind) and not self.causes_in(behind)
+            )
+            (denied if is_denied else named).update(dict.fromkeys(self.causes_in(clause)))
+        return tuple(named), tuple(cause for cause in denied if cause not in named)
 
     def platforms_in(self, text: str) -> tuple[Platform, ...]:
         """The backends and frameworks the text names."""
@@ -174,9 +231,17 @@ class Phrasebook:
         """Whether the text says that what it names is in order, or is not the cause."""
         return self.sets["denials"].match(text) == (0,)
 
+    def is_ruling_out(self, text: str) -> bool:
+        """Whether the text says of what it names that it is not why."""
+        return bool(self.sets["ruling_out"].match(text))
+
+    def denies_next(self, words: str) -> bool:
+        """Whether the words deny what comes right behind them."""
+        return bool(self.sets["denies_next"].match(words[-NEXT_CHARS:]))
+
     def is_asked(self, text: str) -> bool:
-        """Whether the text has the form of a question."""
-        return bool(self.sets["asking"].match(text))
+        """Whether the text has the form of a question; “decides whether to stop” has none."""
+        return bool(self.sets["asking"].match(_EMBEDDED.sub("", text[:MAX_CHARS])))
 
     def is_ending(self, text: str) -> bool:
         """Whether the text names a cause as the one that it was."""
@@ -191,9 +256,47 @@ class Phrasebook:
         """Whether the text speaks of trouble and of no end of it."""
         return self.sets["troubles"].match(text) == (0,)
 
+    def is_cured(self, text: str) -> bool:
+        """Whether the text speaks of the end of the trouble."""
+        return 1 in self.sets["troubles"].match(text)
+
     def is_taken_back(self, text: str) -> bool:
         """Whether the text has words that take something back."""
         return self.sets["takes_back"].match(text) == (0,)
+
+    def is_guess(self, text: str) -> bool:
+        """Whether the text guesses."""
+        return bool(self.sets["guesses"].match(text))
+
+    def is_to_us(self, text: str) -> bool:
+        """Whether the text speaks to us of our answers and tells nothing the person did."""
+        return self.sets["to_us"].match(text) == (0,)
+
+    def is_own_deed(self, text: str) -> bool:
+        """Whether the text tells what the person did or found."""
+        return 1 in self.sets["to_us"].match(text)
+
+    def is_explanation(self, text: str) -> bool:
+        """Whether the text tells why it happened."""
+        return bool(self.sets["explanations"].match(text)) and not self.is_guess(text)
+
+    def is_refusal(self, text: str) -> bool:
+        """Whether the text says that something cannot or will not be run."""
+        return 0 in self.sets["refusals"].match(text)
+
+    def is_job_gone(self, text: str) -> bool:
+        """Whether the text says that the job is no longer there to be looked at."""
+        return 1 in self.sets["refusals"].match(text)
+
+    def incident_meant(self, text: str) -> Literal["", "other", "earlier"]:
+        """Whether the text speaks of another incident, or goes back to an earlier one."""
+        found = self.sets["incidents"].match(text)
+        return "earlier" if 1 in found else "other" if found else ""
+
+    def form_of(self, question: str) -> QuestionForm:
+        """What a question asks for by its form; the first in the file counts."""
+        found = self.sets["forms"].match(question)
+        return self.forms[found[0]].form if found else ""
 
     def choice_in(self, text: str) -> int:
         """The place in a list, counted from 1, that is all the text says; 0 for none."""

@@ -7,7 +7,11 @@ import re
 MAX_SENTENCES = 12  # of a message; what comes after them is read as part of a report only
 MAX_CLAUSES = 12  # of a sentence; a person's has fewer
 # Not behind an ellipsis, nor between “no.” and its number.
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+\d)\s+|(?<=[。！？])|\n+")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+\d)\s+|(?<=[。！？])|(?<=……)|\n+"
+)
+HAN = re.compile(r"[\u4e00-\u9fff]")
+LATIN = re.compile(r"[A-Za-z][a-z']+")
 _CLAUSE = re.compile(r"[,;]\s+|[，；]|\s[-–—]+\s")
 # A clause that states something has a verb, and no “if” or “I guess” before it.
 _SUPPOSED = re.compile(
@@ -36,3 +40,8 @@ def clauses(sentence: str) -> list[str]:
 def is_assertion(clause: str) -> bool:
     """Whether a clause says that something is so, instead of naming or supposing it."""
     return not _SUPPOSED.match(clause) and _ASSERTS.search(clause) is not None
+
+
+def word_count(text: str) -> int:
+    """English words and Chinese characters."""
+    return len(LATIN.findall(text)) + len(HAN.findall(text))

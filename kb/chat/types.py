@@ -73,6 +73,16 @@ Act = Literal[
     "impatient",
     "off_topic",
 ]
+# What a question asks for by its form, where words of it tell.
+QuestionForm = Literal[
+    "",
+    "movement",  # why the ranking moved
+    "standing",  # what it is by now
+    "choice",  # which of several
+    "proposal",  # whether doing something would help
+    "meaning",  # what something is or tells
+    "how",  # how something is done
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +223,18 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatedCause:
+    """What the person says is why it happens, or is not why (`is_denied`).
+
+    `weights` tell what each cause gains or loses by it, in nats.
+    """
+
+    quote: str
+    weights: dict[str, float]
+    is_denied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """What the person said of how it ended: it was that cause, or not (`is_denied`)."""
 
@@ -233,6 +255,11 @@ class Conversation:
         asked_checks: checks asked about, none of them twice; `open_checks` holds the last one, as
             long as nobody has answered it.
         asked_for: the cause that led when the last of them was asked.
+        stated_causes: what was said of why it happens.
+        refused_tools: programs the person cannot or will not run.
+        excluded: frameworks the person says the job does not use.
+        others: the other incidents of the conversation, without their turns; `began` is how many
+            turns there were before this one.
         endings: what was said of how it ended; of one cause the last word counts.
         asked_outcome: the outcome the last reply asked to confirm.
         focus: the cause spoken of last.
@@ -250,6 +277,11 @@ class Conversation:
     remarks: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     check_results: tuple[CheckResult, ...] = ()
+    stated_causes: tuple[StatedCause, ...] = ()
+    refused_tools: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    others: tuple[Conversation, ...] = ()
+    began: int = 0
     asked_checks: tuple[str, ...] = ()
     open_checks: tuple[str, ...] = ()
     asked_for: str = ""
@@ -261,3 +293,12 @@ class Conversation:
     model_question: str = ""
     model_answers: tuple[tuple[str, str], ...] = ()
     turns: tuple[Turn, ...] = ()
+
+    def excluded_by(self, frameworks: tuple[str, ...]) -> bool:
+        """Whether something made for `frameworks` is for none that the job may use."""
+        return bool(frameworks) and set(frameworks) <= set(self.excluded)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the person has said how it ended."""
+        return any(not ending.is_denied for ending in self.endings)

@@ -26,6 +26,8 @@ _MENTIONS = 32  # of one thing in a text that are looked at
 _WORD_REACH = 40  # characters of a word that a quote begins with rather than cut
 # Words a cue asks for itself: "raising the timeout did not help" is what that cue is about.
 _SAYS_ITSELF = OUTCOME | {MarkRole.NEGATION, MarkRole.ABSENCE, MarkRole.GOOD}
+_HELPS = "-helps"  # how the ids of cues end that say that a change helped
+_IN_VAIN, _HELPED = frozenset({MarkRole.IN_VAIN}), frozenset({MarkRole.HELPED, MarkRole.RUNS})
 _STATING = (Standing.SETTING, Standing.TROUBLE, Standing.SOUND)  # names alone are judged as well
 
 
@@ -118,6 +120,10 @@ class CueReader:
         left = ends[before - 1] + 1 if before else 0
         right = ends[after] if after < len(ends) else len(text)
         quote = _shorten(text[left:right].strip(), text[hit.start : hit.end].strip())
+        if cue.id.endswith(_HELPS) and hit.polarity is Polarity.TROUBLE:
+            vain = remarks.has_marks(left, right, _IN_VAIN)
+            if vain and not remarks.has_marks(left, right, _HELPED):
+                hit = replace(hit, polarity=Polarity.TRIED_IN_VAIN)
         return replace(hit, quote=quote)
 
     def _mentions(self, number: int, remarks: TextPolarity) -> list[Mention]:

@@ -212,6 +212,12 @@ class Engine:
             words = f"{words[:left]}{blank}{words[right:]}"
         return words
 
+    def causes_of(self, sentence: str) -> dict[str, float]:
+        """What the learned reader takes one sentence for: nats of each cause, around their mean."""
+        shares = self._reader.read(sentence) if self._reader is not None else ()
+        causes = shares[0].weights if shares else {}
+        return {cause: sum(share.weights[cause] for share in shares) for cause in causes}
+
     def _remarks_in(self, words: str) -> tuple[tuple[TopicStatement, ...], tuple[CueHit, ...]]:
         remarks = self._polarity.read(words)
         statements = self._statements.read(remarks)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from kb.chat.assessment import Assessment
+from kb.chat.assessment import Assessment, is_foreign
 from kb.chat.intents import UserRequest
 from kb.chat.types import (
     Change,
@@ -19,9 +19,11 @@ from kb.chat.types import (
     StatementRole,
 )
 from kb.diagnose.wording import Placed, model_percent, place
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.types.answer import Diagnosis, Evidence, RankedCause
+from kb.types.entries import NoteHit
 from kb.types.incident import Incident
 from kb.types.vocabulary import Language
 
@@ -33,6 +35,7 @@ INLINE_CHARS = 120  # of a quote inside a sentence; the citation has more
 MAX_SOURCES = 3  # pages cited for one statement
 MIN_NATS = 0.15  # weaker evidence is not worth a tired person's time
 REASONS = 3  # shown of one line
+Switch = Literal["", "other", "earlier"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +45,13 @@ class Step:
     Attributes:
         conversation: as it is now; `previous` as it was, where the incident's causes may move.
         asks: whether the reply ends with a question.
-        event: merged, repeated, other, asked_new, answered, skip, retracted, ended, helped,
-            settled, or empty.
+        event: merged, repeated, other, asked_new, answered, skip, complaint, retracted, ended,
+            helped, settled, or empty.
         other_job: why the logs pasted are of another job.
         retracted_remarks: those the message took back.
         shown_changes: those of an earlier reply that is repeated.
         outcome: how it ended, where the person has said yes to it.
+        switched: whether the message turned to another incident, or to an earlier one.
     """
 
     conversation: Conversation
@@ -59,6 +63,7 @@ class Step:
     retracted_remarks: tuple[str, ...] = ()
     shown_changes: tuple[Change, ...] = ()
     outcome: IncidentOutcome | None = None
+    switched: Switch = ""
 
 
 @dataclass(kw_only=True)
@@ -68,6 +73,7 @@ class IntentAnswer:
     Attributes:
         assessment: of the incident now; `before` that before the message, `changes` between them.
         question: the next one to ask.
+        is_alone: whether nothing else is answered of the message.
         statements, focus, cases: what is said, the cause it is about, the cases it shows.
     """
 
@@ -82,6 +88,7 @@ class IntentAnswer:
     statements: list[Statement] = field(default_factory=list)
     focus: str = ""
     cases: tuple[str, ...] = ()
+    is_alone: bool = True
 
     @property
     def conversation(self) -> Conversation:
@@ -92,6 +99,17 @@ class IntentAnswer:
     def knowledge(self) -> Knowledge:
         """All knowledge."""
         return self.service.knowledge
+
+    def is_for_others(self, frameworks: Iterable[str], command: str = "") -> bool:
+        """Whether something is for frameworks the job does not use, by those told and denied."""
+        if self.assessment is None:
+            return False
+        names = framework_names(self.knowledge.framework_names)
+        uses, excluded = self.assessment.verdict.uses, {*self.conversation.excluded}
+        made_for = frozenset(frameworks) | names.named(command)
+        if made_for & excluded:
+            return not made_for & uses
+        return is_foreign(names, made_for, uses) or names.foreign(command, uses)
 
     @property
     def language(self) -> Language:
@@ -188,9 +206,11 @@ class IntentAnswer:
         self.say("hint", "chat.need_log" if self.diagnosis is None else "chat.no_sign")
 
     def say_evidence(
-        self, cause: str, *, speaks: int, limit: int, heading: str = "", cases: bool = True
+        self, cause: str, *, speaks: int, limit: int, lead: str = "", cases: bool = True
     ) -> None:
-        """Add the strongest evidence for (`speaks` = 1) or against (-1) a cause, below a heading.
+        """Add the strongest evidence for (`speaks` = 1) or against (-1) a cause.
+
+        The label `lead` says of what: “what speaks for it: …”.
 
         One statement a quote; what the log and the person say comes before similar `cases`.
         """
@@ -200,11 +220,12 @@ class IntentAnswer:
             for item in (ranked.evidence if ranked else ())
             if item.weight * speaks >= MIN_NATS and (cases or item.kind != "case")
         ]
-        if evidence and heading:
-            self.say("note", heading, title=self.title(cause))
         evidence.sort(key=lambda item: item.kind == "case")
         for group in _by_quote(evidence)[:limit]:
             self._say_quote(cause, group)
+            if lead:
+                last = self.statements[-1]
+                self.statements[-1] = replace(last, text=self.words(lead, what=last.text))
 
     def _say_quote(self, cause: str, group: list[Evidence]) -> None:
         item, quote = group[0], shorten(group[0].quote)
@@ -255,6 +276,11 @@ def cite_pages(urls: Sequence[str]) -> tuple[Citation, ...]:
 def cite_case(identifier: str, quote: str, url: str) -> Citation:
     """A case by a piece of it."""
     return Citation(kind="case", id=identifier, quote=quote[:QUOTE_CHARS], url=url)
+
+
+def cite_note(hit: NoteHit) -> Citation:
+    """A note by its title."""
+    return Citation(kind="note", id=hit.note.id, quote=hit.title[:QUOTE_CHARS])
 
 
 def cite_remark(quote: str) -> Citation:

@@ -9,16 +9,17 @@ from kb.diagnose.wording import is_likely, model_percent
 from kb.types.incident import Incident
 from kb.types.knowledge import Fix
 
-FOR_SHOWN = 4
-AGAINST_SHOWN = 2
+FOR_SHOWN = 2
+AGAINST_SHOWN = 1
 GENERAL_SHOWN = 2  # causes explained before there is a log; “the network” means two
-ABSENT_SHOWN = 2
+ABSENT_SHOWN = 1
 TYPICAL_NATS = 2.0  # a line that says this much about a cause would be expected under it
-SHOWS_SHOWN = 2
+SHOWS_SHOWN = 1
 FIXES_SHOWN = 2
-STEPS_SHOWN = 3
-COMMANDS_SHOWN = 2
-NEXT_SHOWN = 3
+STEPS_SHOWN = 2
+COMMANDS_SHOWN = 1
+NEXT_SHOWN = 2
+POSSIBLE = 0.1  # probability from which a cause asked for may well be it
 RESTART_LABELS = {
     "helps": "chat.restart_helps",
     "will_not_help": "chat.restart_useless",
@@ -42,38 +43,46 @@ def answer_why(answer: IntentAnswer) -> None:
 
 
 def _why(answer: IntentAnswer, cause: str) -> None:
-    pages = answer.knowledge.cause_by_id[cause].sources
-    answer.say_of("verdict", "chat.stands_at", cause, pages=pages)
+    entry = answer.knowledge.cause_by_id[cause]
+    text = mid_sentence(entry.definition.get(answer.language))
+    pages = entry.sources
+    label = "chat.guess_leads" if answer.request.is_guess else "chat.stands_at"
+    answer.say_of("verdict", label, cause, quote=text, pages=pages, definition=text)
     answer.say_evidence(cause, speaks=1, limit=FOR_SHOWN)
     _say_against(answer, cause)
-    _say_would_confirm(answer, cause)
+    say_confirm(answer, cause)
     answer.focus = cause
 
 
 def _why_not(answer: IntentAnswer, cause: str, leading: str) -> None:
     """Why another cause leads; “how do I fix it?” after this still means that one: no focus."""
+    ranked = answer.ranked.get(cause)
+    could_be = ranked is not None and ranked.probability >= POSSIBLE
+    label = "chat.guess_fits" if could_be else "chat.less_likely"
     answer.say(
         "verdict",
-        "chat.less_likely",
+        label,
         (answer.cite(cause), answer.cite(leading)),
         title=answer.title(cause),
         percent=answer.percent(cause),
         leading=answer.title(leading),
         leading_percent=answer.percent(leading),
     )
-    _say_for(answer, cause)
+    say_for(answer, cause)
+    before = len(answer.statements)
     _say_against(answer, cause)
-    _say_absent(answer, cause)
-    answer.say_evidence(leading, speaks=1, limit=AGAINST_SHOWN, heading="chat.for_leading")
-    _say_would_confirm(answer, cause)
+    if len(answer.statements) == before:
+        _say_absent(answer, cause)
+    say_confirm(answer, cause)
 
 
-def _say_for(answer: IntentAnswer, cause: str) -> None:
-    answer.say_evidence(cause, speaks=1, limit=AGAINST_SHOWN, heading="chat.for_it")
+def say_for(answer: IntentAnswer, cause: str) -> None:
+    """Add what speaks most for a cause."""
+    answer.say_evidence(cause, speaks=1, limit=AGAINST_SHOWN, lead="chat.for_it")
 
 
 def _say_against(answer: IntentAnswer, cause: str) -> None:
-    answer.say_evidence(cause, speaks=-1, limit=AGAINST_SHOWN, heading="chat.against_it")
+    answer.say_evidence(cause, speaks=-1, limit=AGAINST_SHOWN, lead="chat.against_it")
 
 
 def _say_absent(answer: IntentAnswer, cause: str) -> None:
@@ -96,7 +105,8 @@ def _say_absent(answer: IntentAnswer, cause: str) -> None:
         )
 
 
-def _say_would_confirm(answer: IntentAnswer, cause: str) -> None:
+def say_confirm(answer: IntentAnswer, cause: str) -> None:
+    """Add what would confirm a cause."""
     entry = answer.knowledge.cause_by_id[cause]
     for text in (item.get(answer.language) for item in entry.confirms[:1]):
         answer.say_of(
@@ -119,10 +129,10 @@ def answer_sure(answer: IntentAnswer) -> None:
         return
     unknown = model_percent(diagnosis.unknown_probability)
     answer.say_of("verdict", "chat.sure", leading.id, unknown=unknown)
-    answer.say_evidence(leading.id, speaks=1, limit=1)
+    say_for(answer, leading.id)
     _say_against(answer, leading.id)
     say_runner_up(answer)
-    _say_would_confirm(answer, leading.id)
+    say_confirm(answer, leading.id)
     answer.focus = leading.id
 
 
@@ -153,13 +163,10 @@ def answer_cause(answer: IntentAnswer) -> None:
 
 def _explain(answer: IntentAnswer, subject: str) -> None:
     cause, language = answer.knowledge.cause_by_id[subject], answer.language
-    text = cause.definition.get(language)
-    answer.say_of(
-        "verdict", "chat.defined", subject, quote=text, pages=cause.sources, definition=text
-    )
+    say_definition(answer, subject)
     if answer.request.ordinal and subject in answer.ranked:
         answer.say_of("evidence", "chat.stands_now", subject)
-        _say_for(answer, subject)
+        say_for(answer, subject)
         _say_against(answer, subject)
     groups = (
         ("chat.shows_as", cause.shows[:SHOWS_SHOWN]),
@@ -169,6 +176,15 @@ def _explain(answer: IntentAnswer, subject: str) -> None:
     for label, texts in groups:
         for text in (item.get(language) for item in texts):
             answer.say_of("evidence", label, subject, quote=text, what=text)
+
+
+def say_definition(answer: IntentAnswer, cause: str) -> None:
+    """Add what a cause is."""
+    entry = answer.knowledge.cause_by_id[cause]
+    text = entry.definition.get(answer.language)
+    answer.say_of(
+        "verdict", "chat.defined", cause, quote=text, pages=entry.sources, definition=text
+    )
 
 
 # --- what to do --------------------------------------------------------------------------------
@@ -185,7 +201,10 @@ def answer_fix(answer: IntentAnswer) -> None:
     pages = answer.knowledge.cause_by_id[subject].sources
     answer.say_of("verdict", label, subject, pages=pages)
     for number, fix in enumerate(fixes, start=1):
-        _say_fix(answer, subject, fix, number)
+        if number == 1:
+            say_fix(answer, subject, fix, number)
+        else:
+            _say_title(answer, subject, fix, number)
     answer.focus = subject
 
 
@@ -198,10 +217,24 @@ def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:
     for similar in answer.diagnosis.cases if answer.diagnosis else ():
         case = answer.knowledge.case_by_id.get(similar.id)
         by_id |= {fix.id: fix for fix in case.fixes} if case else {}
-    return [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
+    fixes = [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
+    return [fix for fix in fixes if not answer.is_for_others(fix.applies_to.frameworks)]
 
 
-def _say_fix(answer: IntentAnswer, cause: str, fix: Fix, number: int) -> None:
+def say_fix(answer: IntentAnswer, cause: str, fix: Fix, number: int = 1) -> None:
+    """Add a fix with its steps and what to type."""
+    _say_title(answer, cause, fix, number)
+    for step in (item.get(answer.language) for item in fix.steps[:STEPS_SHOWN]):
+        answer.say_of("step", "chat.step", cause, quote=step, step=step)
+    own = [item for item in fix.commands if not answer.is_for_others((), item)]
+    for command in own[:COMMANDS_SHOWN]:
+        answer.say_of("step", "chat.run", cause, quote=command, command=command)
+    if fix.caution:
+        text = fix.caution.get(answer.language)
+        answer.say_of("warning", "chat.caution", cause, quote=text, caution=text)
+
+
+def _say_title(answer: IntentAnswer, cause: str, fix: Fix, number: int) -> None:
     title = fix.title.get(answer.language)
     answer.say_of(
         "fix",
@@ -213,14 +246,6 @@ def _say_fix(answer: IntentAnswer, cause: str, fix: Fix, number: int) -> None:
         title=title,
         status=answer.words(f"claim.{fix.status}"),
     )
-    for step in (item.get(answer.language) for item in fix.steps[:STEPS_SHOWN]):
-        answer.say_of("step", "chat.step", cause, quote=step, step=step)
-    for at, command in enumerate(fix.commands[:COMMANDS_SHOWN]):
-        label = "chat.run_also" if at else "chat.run"
-        answer.say_of("step", label, cause, quote=command, command=command)
-    if fix.caution:
-        text = fix.caution.get(answer.language)
-        answer.say_of("warning", "chat.caution", cause, quote=text, caution=text)
 
 
 def answer_next(answer: IntentAnswer) -> None:

@@ -58,6 +58,15 @@ def answer_outcome(answer: IntentAnswer) -> None:
         say_first_fix(answer, answer.focus)
 
 
+def say_kept(answer: IntentAnswer) -> bool:
+    """Whether it was kept how the incident ended, where it has."""
+    for ending in reversed(answer.conversation.endings):
+        if not ending.is_denied:
+            answer.say_of("verdict", "chat.kept", ending.cause)
+            return True
+    return False
+
+
 def answer_impatient(answer: IntentAnswer) -> None:
     """The short of it: the likeliest cause and the one thing to do."""
     if answer.leading is None:

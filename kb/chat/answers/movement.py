@@ -8,9 +8,10 @@ from kb.chat.types import Change
 from kb.diagnose.wording import model_percent
 
 
-def say_changes(answer: IntentAnswer) -> None:
-    """Add the causes that moved, and the new evidence that moved them."""
-    for change in answer.changes:
+def say_changes(answer: IntentAnswer, *, limit: int | None = None) -> None:
+    """Add the causes that moved, most first, and the new evidence that moved them."""
+    told = [change for change in answer.changes if change.why] or list(answer.changes)
+    for change in told[:limit]:
         _say_change(answer, change)
 
 
@@ -39,6 +40,13 @@ def say_first_fix(answer: IntentAnswer, cause: str) -> None:
     step = answer.diagnosis.first_fix if answer.diagnosis else None
     if step is None or step.fix == "" or step.cause != cause:
         return
-    pages = next((fix.sources for fix in fixes_of(answer, cause) if fix.id == step.fix), ())
-    values = {"quote": step.title, "title": step.title, "command": step.command}
+    fixes = fixes_of(answer, cause)
+    first = next((fix for fix in fixes if fix.id == step.fix), None)
+    title, command, pages = step.title, step.command, first.sources if first else ()
+    if first is None and fixes:  # that one is for another framework than the one told
+        title, pages = fixes[0].title.get(answer.language), fixes[0].sources
+        command = "".join(fixes[0].commands[:1])
+    if answer.is_for_others((), command):
+        command = ""
+    values = {"quote": title, "title": title, "command": command}
     answer.say_of("fix", "chat.try_first", cause, pages=pages, **values)

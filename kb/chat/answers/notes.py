@@ -4,32 +4,47 @@ from __future__ import annotations
 
 import re
 
-from kb.chat.answers.answer import IntentAnswer, cite_pages
+from kb.chat.answers.answer import IntentAnswer, cite_note, cite_pages
 from kb.chat.answers.settings import answer_setting
-from kb.chat.types import Citation
 from kb.types.entries import NoteHit
 
-OTHERS_SHOWN = 2  # notes named beside the one that is shown
-QUOTE_CHARS = 200
+OTHERS_SHOWN = 1  # notes named beside the one that is shown
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def answer_how_to(answer: IntentAnswer) -> None:
     """The note that answers the question, else what is true of the settings it names."""
-    question = answer.request.text
-    if not answer.request.platforms:  # the incident's frameworks are meant
-        question = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
-    hits = answer.service.find_notes(question, answer.language)
-    named = set(answer.request.settings)
-    if named:  # of a variable only what names it answers
-        hits = tuple(hit for hit in hits if named.intersection(hit.note.settings))
+    hits = find_notes(answer)
     if hits:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:
-            answer.say("hint", "chat.see_note", (_cite(hit),), title=hit.title, id=hit.note.id)
+            answer.say("hint", "chat.see_note", (cite_note(hit),), title=hit.title, id=hit.note.id)
     else:
         answer_setting(answer)
+
+
+def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ...]:
+    """The notes for the question, best first, those below a score of `least` left out.
+
+    Of a question that names no framework the incident's is meant; of a variable only what names
+    it answers.
+    """
+    question, request = answer.request.text, answer.request
+    hits = list(answer.service.find_notes(question, answer.language))
+    if not request.platforms and answer.incident.frameworks:
+        told = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
+        hits += answer.service.find_notes(told, answer.language)
+    hits.sort(key=lambda hit: -hit.score)
+    named = set(request.settings)
+    best = {
+        hit.note.id: hit
+        for hit in reversed(hits)
+        if hit.score >= least
+        and not answer.conversation.excluded_by(hit.note.frameworks)
+        and (not named or named.intersection(hit.note.settings))
+    }
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.note.id)))
 
 
 def say_note(answer: IntentAnswer, hit: NoteHit) -> None:
@@ -41,11 +56,7 @@ def say_note(answer: IntentAnswer, hit: NoteHit) -> None:
     versions = answer.words.listing(hit.note.versions)
     label = "chat.note_of_versions" if versions else "chat.note"
     answer.say(
-        "verdict", label, (_cite(hit), *pages), title=hit.title, text=text, versions=versions
+        "verdict", label, (cite_note(hit), *pages), title=hit.title, text=text, versions=versions
     )
     for command in commands:
-        answer.say("step", "chat.run_this", (_cite(hit),), command)
-
-
-def _cite(hit: NoteHit) -> Citation:
-    return Citation(kind="note", id=hit.note.id, quote=hit.title[:QUOTE_CHARS])
+        answer.say("step", "chat.run_this", (cite_note(hit),), command)

@@ -7,11 +7,11 @@ from kb.chat.answers.answer import (
     cite_line,
     cite_remark,
 )
-from kb.chat.answers.causes import answer_next, answer_why, say_runner_up
-from kb.chat.answers.conversation import observation
+from kb.chat.answers.causes import answer_next, say_runner_up
+from kb.chat.answers.conversation import observation, say_kept
 from kb.chat.answers.movement import listing, say_changes, say_first_fix
 from kb.chat.answers.settings import cite_setting
-from kb.chat.assessment import askable_checks
+from kb.chat.assessment import askable_checks, find_check, mid_sentence
 from kb.chat.types import Citation, Statement
 from kb.types.answer import Diagnosis, RankedCause
 
@@ -19,6 +19,8 @@ EVIDENCE_SHOWN = 2
 RUNNER_UP = 0.05  # below this the second cause is not worth a word
 CASE_SHOWN = 0.5  # score from which a similar case is shown unasked
 WARNINGS_SHOWN = 2
+CHANGES_SHOWN = 2
+REMARKS_SHOWN = 3
 DENIED_SHOWN = 2  # causes named of a denial; “the network” means two
 PASTE_LABELS = {
     "merged": "chat.merged",
@@ -63,6 +65,9 @@ def answer_log(answer: IntentAnswer) -> None:
 def answer_tell(answer: IntentAnswer) -> None:
     """What a remark changed, and why."""
     diagnosis, leading = answer.diagnosis, answer.leading
+    if answer.step.event == "complaint":
+        _say_complaint(answer)
+        return
     if answer.step.event == "skip":
         answer.say("note", "chat.skipped" if answer.question else "chat.no_more_checks")
         if answer.question is None:
@@ -77,22 +82,52 @@ def answer_tell(answer: IntentAnswer) -> None:
         _say_taken_as(answer)
     if answer.step.event == "retracted":
         _say_retracted(answer)
+    before = (answer.before.diagnosis if answer.before and had_causes else diagnosis).causes[0]
+    _say_effect(answer, leading, is_same=before.id == leading.id)
+
+
+def _say_effect(answer: IntentAnswer, leading: RankedCause, *, is_same: bool) -> None:
+    """What the remark moved, or that it moved nothing, and which cause leads."""
     denied_causes = _denied_causes(answer)
-    if answer.request.is_suspicion and answer.request.causes and not answer.request.is_denial:
-        say_changes(answer)
-        answer_why(answer)  # what speaks for it here, and what against it
+    is_alone = answer.is_alone
+    if answer.changes:
+        say_changes(answer, limit=CHANGES_SHOWN if is_alone else 1)
+    elif is_alone and not denied_causes and answer.step.event != "retracted":
+        answer.say_of("verdict", "chat.nothing_moved", leading.id)
+        _say_still_open(answer)
         return
-    if not (answer.changes or denied_causes or answer.step.event == "retracted"):
-        answer.say("note", "chat.nothing_moved")
-    say_changes(answer)
     if denied_causes:
         _say_denial(answer, denied_causes)
-    before = (answer.before.diagnosis if answer.before and had_causes else diagnosis).causes[0]
-    label = "chat.still_leads" if before.id == leading.id else "chat.now_leads"
-    answer.say_of("verdict", label, leading.id)
-    if before.id != leading.id:
-        say_first_fix(answer, leading.id)
+    shown = {change.cause for change in answer.changes[:CHANGES_SHOWN]}
+    if not is_same or (is_alone and leading.id not in shown):
+        answer.say_of("verdict", "chat.still_leads" if is_same else "chat.now_leads", leading.id)
+    if is_alone:
+        if not is_same:
+            say_first_fix(answer, leading.id)
+        _say_still_open(answer)
     answer.focus = leading.id
+
+
+def _say_still_open(answer: IntentAnswer) -> None:
+    """In a line, the check that nobody has answered yet; its command only when it is asked for."""
+    if answer.question is not None or answer.conversation.is_over:
+        return
+    for identifier in answer.conversation.open_checks[-1:]:
+        check = find_check(answer.knowledge, identifier)
+        if check is not None:
+            tells = mid_sentence(check.tells.get(answer.language))
+            answer.say("hint", "chat.still_open", tells=tells)
+
+
+def _say_complaint(answer: IntentAnswer) -> None:
+    """What is held of the person's words, for them to put right; at the end, what was kept."""
+    if say_kept(answer):
+        return
+    remarks = answer.conversation.remarks[-REMARKS_SHOWN:]
+    label = "chat.heard" if remarks else "chat.heard_nothing"
+    answer.say("note", label, [*map(cite_remark, remarks)], quotes=listing(answer, remarks))
+    if answer.leading is not None:
+        answer.say_of("verdict", "chat.stands_first", answer.leading.id)
 
 
 def _say_verdict(answer: IntentAnswer, diagnosis: Diagnosis, leading: RankedCause) -> None:

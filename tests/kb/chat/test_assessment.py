@@ -209,4 +209,4 @@ def test_a_note_before_the_steps_takes_no_place_of_theirs(talk: Talker) -> None:
     assert unsure.question is None
     steps = [statement for statement in unsure.statements if statement.role == "step"]
     assert steps == list(asked.statements)
-    assert len(steps) == 3
+    assert len(steps) == 2

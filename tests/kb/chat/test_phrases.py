@@ -21,7 +21,9 @@ from kb.settings import shipped_data
 BOOK = read_yaml(shipped_data() / "chat.yaml", Phrasebook)
 ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.field, BOOK.orders]
 ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.misleading]
-ENTRIES += [BOOK.troubles, BOOK.cured]
+ENTRIES += [BOOK.troubles, BOOK.cured, BOOK.guesses, BOOK.to_us, BOOK.own_deeds, BOOK.gone]
+ENTRIES += [BOOK.explanations, BOOK.refusals, BOOK.other_incident, BOOK.first_incident]
+ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms]
 
 
 def name_of(entry: object) -> str:

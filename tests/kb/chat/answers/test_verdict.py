@@ -73,10 +73,16 @@ def test_a_denial_is_taken_for_what_it_is_worth(talk: Talker, remark: str) -> No
     assert title in texts(reply)
 
 
-def test_a_denial_without_a_sign_gets_the_check(talk: Talker) -> None:
-    """Where nothing in it is evidence, that is said, with what would rule the cause out."""
+def test_who_rules_a_cause_out_is_believed_somewhat(talk: Talker) -> None:
+    """It falls, and the words that made it fall are quoted."""
     _, reply = talk(TIMEOUT_LOG, "not a software bug")
-    assert "no evidence" in texts(reply)
-    assert [name for s in reply.statements if s.role == "check" for name in cited(s, "cause")] == [
-        "software-version"
-    ]
+    change = next(item for item in reply.changes if item.cause == "software-version")
+    assert 0 < change.after < change.before
+    assert change.why == ("not a software bug",)
+
+
+def test_a_denial_of_what_is_unlikely_anyway_is_noted(talk: Talker) -> None:
+    """Nothing to move: it is said against which cause it counts."""
+    _, reply = talk(TIMEOUT_LOG, "the cables are fine, we looked at each of them")
+    assert "counts against “The network failed during the run”" in texts(reply)
+    assert reply.changes == ()

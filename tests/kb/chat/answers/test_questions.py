@@ -1,0 +1,87 @@
+"""Questions answered by what they ask for: first the answer, and in few lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.chat.dialogue import LINES_OF_ONE
+from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat, Talker, cited, texts
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["why did it go up?", "what is first in your list now?", "which of the two would you bet on?"],
+)
+def test_answers_are_short(talk: Talker, asked: str) -> None:
+    """A question gets a few lines, and no check with its options."""
+    *_, reply = talk(TIMEOUT_LOG, "dmesg shows Xid 79 on node 2", asked)
+    assert len(reply.statements) <= LINES_OF_ONE
+    assert reply.question is None
+
+
+def test_why_it_moved_names_the_message(talk: Talker) -> None:
+    """The message that moved it is quoted, with both shares."""
+    _, moved, reply = talk(
+        TIMEOUT_LOG, "dmesg shows Xid 79 on node 2", "why did gpu hardware go up?"
+    )
+    change = next(item for item in moved.changes if item.cause == "gpu-hardware")
+    first = reply.statements[0]
+    assert cited(first, "cause") == ["gpu-hardware"]
+    assert "dmesg shows Xid 79 on node 2" in first.text
+    assert f"{change.after:.0%}" in first.text
+
+
+def test_which_of_two_names_both(talk: Talker) -> None:
+    """Of two causes named the likelier one is said first, with both shares."""
+    _, reply = talk(OOM_LOG, "which is it, a crash or the network?")
+    first = reply.statements[0]
+    assert first.text.startswith("Of the two I would rather say “One rank died first")
+    assert len(cited(first, "cause")) == 2
+
+
+def test_would_it_help_names_the_fix_and_its_cause(talk: Talker) -> None:
+    """A proposal is the fix it is, of the cause that is for."""
+    _, reply = talk(TIMEOUT_LOG, "would giving the container a bigger /dev/shm help?")
+    assert "shm" in texts(reply)
+    assert any("shm" in name for item in reply.statements for name in cited(item, "cause")) or any(
+        "shm" in name for item in reply.statements for name in cited(item, "note")
+    )
+
+
+def test_what_nothing_answers_is_said_to_be_so(talk: Talker) -> None:
+    """No verdict and no list of cases instead of an answer."""
+    _, reply = talk(TIMEOUT_LOG, "does the mascot of our cluster office matter to the ranks?")
+    assert reply.statements[0].text == "I have no source that answers this, and will not guess."
+    assert "case" not in {item.role for item in reply.statements}
+
+
+def test_a_tool_refused_is_not_asked_for_again(talk: Talker, chat: CheckedChat) -> None:
+    """Who has no py-spy gets another check at once, and none with it later."""
+    first, reply, *others = talk(TIMEOUT_LOG, "py-spy is not installed here", *["I don't know"] * 6)
+    assert first.question is not None
+    assert "py-spy" in first.question.command
+    assert reply.question is not None
+    asked = [reply, *others]
+    assert not [r for r in asked if r.question and "py-spy" in r.question.command]
+    assert "py-spy" in chat.conversation(first.conversation).refused_tools
+
+
+def test_a_framework_denied_gets_no_advice(talk: Talker) -> None:
+    """Fixes for what the job does not use are not shown."""
+    *_, reply = talk(
+        "vllm qwen3 moe 30b hangs, tp4 dp2, 8 cards",
+        "nobody said deepspeed, it is vllm",
+        "how do I fix it?",
+    )
+    assert not [s for s in reply.statements if "deepspeed" in (s.text + s.command).lower()]
+
+
+def test_after_the_end_no_check_is_asked(talk: Talker) -> None:
+    """Who has said what it was gets thanks, and what was kept when they ask."""
+    *_, kept, thanks, asked = talk(
+        OOM_LOG, "lowering the batch size fixed it, solved", "1", "thanks!", "did you keep it?"
+    )
+    assert kept.outcome is not None
+    assert thanks.question is None
+    assert len(thanks.statements) == 1
+    assert asked.statements[0].text.startswith("It is kept")

@@ -1,0 +1,72 @@
+"""What of a person's words is evidence: what they saw, did or tried, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.chat.chat import open_intents
+from kb.chat.observations import ObservationReader
+from kb.service import Service
+from tests.kb.chat.conftest import TIMEOUT_LOG, Talker
+
+
+@pytest.fixture(scope="module")
+def observations(service: Service) -> ObservationReader:
+    """The shipped reader."""
+    return open_intents(service.settings.data, service.knowledge).observations
+
+
+@pytest.mark.parametrize(
+    ("sentence", "stated"),
+    [
+        ("rank 3 was killed by the kernel", "rank 3 was killed by the kernel"),
+        ("I guess it is the network", ""),
+        ("I suspect the disk, rank 0 writes 40 GB there", "rank 0 writes 40 GB there"),
+        ("我怀疑是网络，只有 0 号卡在跑", "只有 0 号卡在跑"),
+        ("your network theory is nonsense", ""),
+        ("I ran what you gave me and it hangs on one node", None),
+        ("py-spy is not installed, all ranks sit in a barrier", "all ranks sit in a barrier"),
+        ("进程已经被我杀了，是评估那步不动", "是评估那步不动"),
+    ],
+)
+def test_what_a_sentence_states(
+    observations: ObservationReader, sentence: str, stated: str | None
+) -> None:
+    """Guesses, talk about our answers and refused checks are cut out, clause by clause."""
+    assert observations.stated(sentence) == (sentence if stated is None else stated)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "could it be the network?",
+        "I guess the network is slow",
+        "我猜是网络太慢",
+        "your network theory is not convincing, is it?",
+    ],
+)
+def test_a_question_or_a_guess_moves_nothing(talk: Talker, said: str) -> None:
+    """It is answered, and no share changes by it."""
+    _, reply = talk(TIMEOUT_LOG, said)
+    assert reply.changes == ()
+    assert reply.statements
+
+
+def test_who_tells_why_is_believed(talk: Talker) -> None:
+    """A sentence that explains counts for the cause the learned reader takes it for."""
+    _, reply = talk(
+        TIMEOUT_LOG, "the others wait because rank 0 evaluates the whole validation set alone"
+    )
+    change = next(item for item in reply.changes if item.cause == "rank0-long-work")
+    assert change.after > 4 * change.before
+    assert "rank 0 evaluates" in change.why[0]
+
+
+def test_what_made_no_difference_is_no_sign_of_help(talk: Talker) -> None:
+    """“Going back changed nothing” does not speak for the version."""
+    _, reply = talk(TIMEOUT_LOG, "rolling back to 2.5 made no difference")
+    assert [item for item in reply.changes if item.cause == "software-version"] == [
+        item
+        for item in reply.changes
+        if item.cause == "software-version" and item.after < item.before
+    ]
