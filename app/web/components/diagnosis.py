@@ -229,7 +229,7 @@ def _setting_notes(shown: ShownDiagnosis) -> None:
             '<code>{setting}</code> <b>{advice}</b> <span class="tk-faint">{where}</span><br>'
             "{text} {source}",
             setting=item.setting,
-            advice=words.listing(present.setting_advice(item, words)),
+            advice=present.setting_advice(item, words),
             where=present.place(item, words),
             text=item.explanation,
             source=cards.source_link(item.source, words),

@@ -184,7 +184,7 @@ def test_settings_without_a_warning_take_one_line(diagnosis: Diagnosis, labels: 
     line = present.settings_line(folded, words)
     assert line == (
         "14 settings are in order, 1 more worth knowing: NCCL_P2P_DISABLE=1 "
-        "(for debugging only, remove it once you have looked)"
+        "(for debugging only: remove it once you have looked)"
     )
     assert "14 settings are in order" in text_of(folded, labels)
     assert words("heading.warnings") not in text_of(folded, labels)
@@ -194,7 +194,7 @@ def test_settings_without_a_warning_take_one_line(diagnosis: Diagnosis, labels: 
     )
     assert present.settings_line(diagnosis, words) == ""
     alias = replace(note, verdict="deprecated_alias", replacement="A_B=1")
-    assert present.setting_advice(alias, words) == ["deprecated alias", "use A_B=1 instead"]
+    assert present.setting_advice(alias, words) == "deprecated alias: use A_B=1 instead"
 
 
 @pytest.mark.parametrize("verdict", get_args(AdviceVerdict))
