@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 LEAST_CONTRAST = 4.5  # of text on its ground, WCAG 2.2 AA
 MOST_TABS = 80  # from one thing to the next; a long answer has many links
-CAUSE = ".st-key-resolve_cause"
+CAUSE = ".st-key-resolve_cause_zh"
 DARK_GROUND, LIGHT_GROUND = "rgb(16, 20, 24)", "rgb(255, 255, 255)"
 PAGES = {  # path in the navigation: what stands once the page does
     "diagnose": (0, ".tk-verdict"),
