@@ -225,7 +225,7 @@ def warning_text(warning: SettingWarning, words: Words) -> str:
 def settings_line(diagnosis: Diagnosis, words: Words) -> str:
     """What of the settings needs no warning, on one line; empty where none stand in the input."""
     count, notes = diagnosis.settings_in_order, diagnosis.setting_notes
-    terms = (f"{item.setting} ({words.term('warning', item.verdict)})" for item in notes)
+    terms = (f"{item.setting} ({setting_advice(item, words)})" for item in notes)
     return words.listing(
         [
             words("word.settings_in_order", count=count) if count else "",
@@ -233,6 +233,16 @@ def settings_line(diagnosis: Diagnosis, words: Words) -> str:
             if notes
             else "",
         ]
+    )
+
+
+def setting_advice(note: SettingWarning, words: Words) -> str:
+    """What is true of a setting that does no harm, and what to do about it."""
+    todo = words("word.use_instead", setting=note.replacement) if note.replacement else ""
+    return words(
+        "word.reason",
+        what=words.term("warning", note.verdict),
+        reason=todo or words.term("setting_todo", note.verdict),
     )
 
 

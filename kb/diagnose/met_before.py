@@ -2,9 +2,10 @@
 
 It has the leading cause (or is of the team, of nearly the same log) and the same error
 (`kb.diagnose.same_error`), or the same operation in the same stage of the same framework where no
-log shows what failed, and is alike in the rest. A description without a log has to be nearer. Of
-1,075 known threads without their own cases 55 had such an entry, 54 of these with the right cause;
-the weights had seen them, so this flatters.
+log shows what failed, and is alike in the rest. A description without a log has to be nearer. Where
+both name a backend, or frameworks, and share none, they are not the same. Of 1,075 known threads
+without their own cases 55 had such an entry, 54 of these with the right cause, before that last
+condition; the weights had seen them, so this flatters.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def met_before(
         entry = verdict.entries[hit.entry_id]
         marks = verdict.marks.get(entry.id, NO_MARKS)
         alike = likeness(hit.score, leading.probability)
-        if not entry.causes:
+        if not entry.causes or _is_of_another_stack(incident, entry):
             continue
         if verdict.status != "diagnosed" or entry.causes[0].id != leading.cause:
             same_log = hit.score >= SAME_LOG and own.shared(marks)
@@ -82,6 +83,13 @@ def met_before(
         differs=tuple(differs),
         origin="site" if is_of_site(entry) else "",
     )
+
+
+def _is_of_another_stack(incident: Incident, entry: Entry) -> bool:
+    """Whether both name a backend, or frameworks, and have none in common."""
+    own, other = {incident.backend} - {""}, {entry.tags.backend} - {""}
+    frameworks, theirs = set(incident.frameworks), set(entry.tags.frameworks)
+    return any(a and b and a.isdisjoint(b) for a, b in ((own, other), (frameworks, theirs)))
 
 
 def _least_likeness(own: ErrorMarks, marks: ErrorMarks, incident: Incident, entry: Entry) -> float:

@@ -34,6 +34,10 @@ TOLERANCE_MS = 1000.0  # settings are whole seconds, logs print milliseconds
 HARMLESS: frozenset[AdviceVerdict] = frozenset(
     {"deprecated_alias", "debug_only", "never_fixes", "hides_cause", "lowers_default"}
 )
+SEVERITY: tuple[AdviceVerdict, ...] = (  # the worst first
+    *("wrong_value", "wrong_unit", "contradicts", "misspelt", "no_effect"),
+    *("hides_cause", "lowers_default", "debug_only", "never_fixes", "deprecated_alias"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,7 @@ def report_settings(
     torch: str | None,
     words: Words,
 ) -> SettingsReport:
-    """The settings of what was read, those that the log shows included."""
+    """The settings of what was read, those that the log shows included, the worst first."""
     settings = _settings_of(reading, advice)
     incident = reading.incident
     judge = _Judge(
@@ -114,8 +118,8 @@ def report_settings(
     wrong = {_name(item.warning) for item in about} | contradicted
     known = {setting.name for setting in settings if judge.knows(setting)}
     return SettingsReport(
-        warnings=_in_order_of_lines(chain(_one_a_setting(warnings), own)),
-        notes=_in_order_of_lines(_one_a_setting(notes)),
+        warnings=_worst_first(chain(_one_a_setting(warnings), own)),
+        notes=_worst_first(_one_a_setting(notes)),
         in_order=len(known - wrong),
     )
 
@@ -180,6 +184,13 @@ def _one_a_setting(warnings: Iterable[SettingWarning]) -> list[SettingWarning]:
 
 def _in_order_of_lines(warnings: Iterable[SettingWarning]) -> tuple[SettingWarning, ...]:
     return tuple(sorted(warnings, key=lambda warning: (warning.file, warning.line)))
+
+
+def _worst_first(warnings: Iterable[SettingWarning]) -> tuple[SettingWarning, ...]:
+    """By severity, then by line; verdicts of contradictions that advice does not give last."""
+    rank: dict[str, int] = {verdict: at for at, verdict in enumerate(SEVERITY)}
+    ordered = _in_order_of_lines(warnings)
+    return tuple(sorted(ordered, key=lambda warning: rank.get(warning.verdict, len(rank))))
 
 
 def _versions(seen: Mapping[str, str], torch: str | None) -> dict[str, str]:

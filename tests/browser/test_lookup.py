@@ -69,7 +69,7 @@ def test_a_judgement_is_counted(visit: OpenPage) -> None:
     here.shot("outcome")
     here.page.goto(here.page.get_by_text("Added as").locator("a").evaluate("one => one.href"))
     expect(here.page.get_by_text("copied it again").first).to_be_visible()
-    here.go(7)
+    here.open("quality")
     counted = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr").first
     expect(counted.locator("td").nth(2)).to_have_text("1")
 

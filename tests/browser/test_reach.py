@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 LEAST_CONTRAST = 4.5  # of text on its ground, WCAG 2.2 AA
 MOST_TABS = 80  # from one thing to the next; a long answer has many links
-FEEDBACK = ".st-key-feedback_verdict"
+CAUSE = ".st-key-resolve_cause_zh"
 DARK_GROUND, LIGHT_GROUND = "rgb(16, 20, 24)", "rgb(255, 255, 255)"
 PAGES = {  # path in the navigation: what stands once the page does
     "diagnose": (0, ".tk-verdict"),
@@ -126,13 +126,15 @@ def test_the_keyboard_is_enough(visit: OpenPage) -> None:
     tab_to(here, "[data-testid=stCode] button")
     keys.press("Enter")
     here.page.wait_for_function("async () => (await navigator.clipboard.readText()) !== 'before'")
-    tab_to(here, f"details:has({FEEDBACK}) > summary")
+    tab_to(here, f"details:has({CAUSE}) > summary")
     keys.press("Enter")
-    tab_to(here, f"{FEEDBACK} input")
-    keys.press("Space")
-    tab_to(here, ".st-key-feedback_send button")
+    tab_to(here, f"{CAUSE} input")
+    keys.type("rank-crash")
     keys.press("Enter")
-    expect(here.page.locator(".tk-note").filter(has_text="已记录")).to_be_visible()
+    here.settle()
+    tab_to(here, ".st-key-record button")
+    keys.press("Enter")
+    expect(here.page.locator(".tk-note").filter(has_text="原因已记下")).to_be_visible()
 
 
 def tab_to(here: Visit, selector: str, *, key: str = "Tab") -> None:

@@ -26,7 +26,7 @@ from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from app.inputs.contributions import Feedback, StoredFeedback
+    from app.inputs.contributions import Feedback, Resolution, StoredFeedback
 
 NAME = "pasted.log"
 TALK = "talk_about"  # pending: the conversation to go to
@@ -203,10 +203,13 @@ def _take_back(state: AnswerState, identifier: str) -> Notice:
 def _record(state: AnswerState, causes: Sequence[str]) -> Notice | None:
     """Judge the answer, add the log once, and write down cause and fix where they are known.
 
-    What a log does not show is no incident, but the answer to it is judged all the same.
+    What a log does not show is no incident, but the answer to it is judged all the same. The
+    session is read before anything is stored: to touch it later may end the run in between.
     """
     from app.inputs.contributions import add_reading
 
+    ended, speaker = outcome_form.outcome(), _speaker(state)
+    is_chosen = bool(outcome_form.field(outcome_form.CAUSE))
     failure = None
     try:
         state.entry = state.entry or add_reading(
@@ -218,20 +221,17 @@ def _record(state: AnswerState, causes: Sequence[str]) -> Notice | None:
         )
     except InputError as error:
         failure = error
-    if causes:
-        _judge(state, causes[0])
+    if causes and is_chosen:
+        _judge(state, causes[0], ended, speaker)
     if failure is not None:
         raise failure
-    return None if outcome_form.is_empty() else outcome_form.save(state.entry)
+    return outcome_form.save(state.entry, ended) if is_chosen or ended.fix else None
 
 
-def _judge(state: AnswerState, answered: str) -> None:
-    """Keep what the person says of the first cause; nothing where no cause is chosen."""
+def _judge(state: AnswerState, answered: str, ended: Resolution, speaker: str) -> None:
+    """Keep what the speaker says of the first cause."""
     from app.inputs.contributions import Feedback, add_feedback
 
-    if not outcome_form.field(outcome_form.CAUSE):
-        return
-    ended = outcome_form.outcome()
     feedback = Feedback(
         verdict="right" if ended.cause == answered else "wrong",
         cause=answered,
@@ -241,5 +241,5 @@ def _judge(state: AnswerState, answered: str) -> None:
         diagnosis=state.saved.id if state.saved else "",
     )
     if feedback != state.feedback:  # Streamlit may call a callback twice for one press
-        add_feedback(service(), feedback, source="web", by=_speaker(state))
+        add_feedback(service(), feedback, source="web", by=speaker)
         state.feedback = feedback

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 from markupsafe import Markup
@@ -213,8 +214,35 @@ def _warnings(shown: ShownDiagnosis) -> None:
         for item in diagnosis.warnings
     )
     show(markup.section(words("heading.warnings"), rows))
-    if line := present.settings_line(diagnosis, words):
+    if line := present.settings_line(replace(diagnosis, setting_notes=()), words):
         show(markup.faint(line))
+    _setting_notes(shown)
+
+
+def _setting_notes(shown: ShownDiagnosis) -> None:
+    """Settings worth knowing, each with what to do; folded, for they do no harm."""
+    words, notes = shown.words, shown.diagnosis.setting_notes
+    if not notes:
+        return
+    rows = [
+        html(
+            '<code>{setting}</code> <b>{advice}</b> <span class="tk-faint">{where}</span><br>'
+            "{text} {source}",
+            setting=item.setting,
+            advice=present.setting_advice(item, words),
+            where=present.place(item, words),
+            text=item.explanation,
+            source=cards.source_link(item.source, words),
+        )
+        for item in notes
+    ]
+    show(
+        html(
+            '<details class="tk-sources"><summary>{label}</summary>{rows}</details>',
+            label=words("page.settings_to_know", count=len(notes)),
+            rows=listed(rows),
+        )
+    )
 
 
 def _cases(shown: ShownDiagnosis) -> None:

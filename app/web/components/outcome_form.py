@@ -64,21 +64,33 @@ def cause_choice(
     first: Sequence[str] = (),
     something_else: bool = False,
 ) -> None:
-    """A cause out of all there are: those in `first`, all others by name, and none of them."""
+    """A cause out of all there are: those in `first`, all others by name, and none of them.
+
+    The id stands in the session under `key`. A browser names what is chosen by its label, so each
+    language has a widget of its own: the labels of another would choose nothing.
+    """
     causes = service().knowledge.cause_by_id
     titles = {cause: causes[cause].title.get(words.language) for cause in causes}
     others = sorted(titles.keys() - set(first), key=lambda cause: (titles[cause], cause))
     names = {cause: f"{titles[cause]} · {cause}" for cause in (*first, *others) if cause in causes}
     if something_else:
         names[SOMETHING_ELSE] = words("page.something_else")
+    widget = f"{key}_{words.language}"
+    chosen = st.session_state.get(key)
+    st.session_state[widget] = chosen if chosen in names else None
     st.selectbox(
         words(label),
         list(names),
-        index=None,
         format_func=lambda cause: names[cause],
         placeholder=words("page.choose"),
-        key=key,
+        key=widget,
+        on_change=_choose,
+        args=(key, widget),
     )
+
+
+def _choose(key: str, widget: str) -> None:
+    st.session_state[key] = st.session_state[widget]
 
 
 def field(key: str) -> str:
@@ -112,16 +124,10 @@ def outcome(suffix: str = "") -> Resolution:
     )
 
 
-def is_empty() -> bool:
-    """Whether neither a cause nor a fix is given."""
-    return not field(CAUSE) and not field(FIX)
-
-
-def save(entry_id: str, suffix: str = "") -> Notice:
-    """Write down cause and fix of an incident as the fields have them."""
+def save(entry_id: str, ended: Resolution) -> Notice:
+    """Write down how an incident ended."""
     from app.inputs.contributions import resolve
 
-    ended = outcome(suffix)
     if not ended.cause and not ended.own_cause:
         return Notice(tone="possible", label="page.say_cause")
     entry = resolve(service(), entry_id, ended, by=signed_in())

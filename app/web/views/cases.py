@@ -141,13 +141,13 @@ def _offer_outcome(entry: Entry, words: Words) -> None:
 
     label = "page.correct_outcome" if entry.resolved else "page.write_outcome"
     unfolded = not entry.resolved or actions.has_notice(RESOLVE)
-    if outcome_form.CAUSE + entry.id not in st.session_state:
+    if outcome_form.FIX + entry.id not in st.session_state:
         outcome_form.fill(outcome_of(entry), entry.id)
     with st.expander(words(label), expanded=unfolded):
         outcome_form.show_form(
             words,
             words("page.resolve"),
-            partial(outcome_form.save, entry.id, entry.id),
+            lambda: outcome_form.save(entry.id, outcome_form.outcome(entry.id)),
             key=RESOLVE,
             suffix=entry.id,
             first=[claim.id for claim in entry.causes],

@@ -23,7 +23,7 @@ from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis
 from kb.types.incident import RankState
 from kb.types.knowledge import Bilingual
-from kb.types.vocabulary import Language
+from kb.types.vocabulary import AdviceVerdict, Language
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -177,11 +177,14 @@ def test_of_several_files_the_file_is_named(
 def test_settings_without_a_warning_take_one_line(diagnosis: Diagnosis, labels: Labels) -> None:
     """What is in order is counted, what is worth knowing is named, in every rendering."""
     words = Words(labels, "en")
-    note = replace(diagnosis.warnings[0], setting="NCCL_P2P_DISABLE=1", verdict="debug_only")
+    note = replace(
+        diagnosis.warnings[0], setting="NCCL_P2P_DISABLE=1", verdict="debug_only", replacement=""
+    )
     folded = replace(diagnosis, warnings=(), setting_notes=(note,), settings_in_order=14)
     line = present.settings_line(folded, words)
     assert line == (
-        "14 settings are in order, 1 more worth knowing: NCCL_P2P_DISABLE=1 (for debugging only)"
+        "14 settings are in order, 1 more worth knowing: NCCL_P2P_DISABLE=1 "
+        "(for debugging only: remove it once you have looked)"
     )
     assert "14 settings are in order" in text_of(folded, labels)
     assert words("heading.warnings") not in text_of(folded, labels)
@@ -190,6 +193,15 @@ def test_settings_without_a_warning_take_one_line(diagnosis: Diagnosis, labels: 
         "1 setting is in order"
     )
     assert present.settings_line(diagnosis, words) == ""
+    alias = replace(note, verdict="deprecated_alias", replacement="A_B=1")
+    assert present.setting_advice(alias, words) == "deprecated alias: use A_B=1 instead"
+
+
+@pytest.mark.parametrize("verdict", get_args(AdviceVerdict))
+def test_what_to_do_about_a_setting(verdict: AdviceVerdict, labels: Labels) -> None:
+    """Each verdict says it, in both languages."""
+    for language in get_args(Language):
+        assert Words(labels, language).term("setting_todo", verdict) != verdict
 
 
 def test_all_of_it_has_timeline_and_checks(diagnosis: Diagnosis, labels: Labels) -> None:

@@ -107,6 +107,28 @@ def test_another_cause_is_another_incident() -> None:
     assert met(verdict((case("c", "alpha"), 1.0), status="unknown")) is None
 
 
+@pytest.mark.parametrize(
+    ("own", "tags", "is_same"),
+    [
+        (Incident(backend="nccl"), Tags(backend="gloo"), False),
+        (Incident(backend="nccl"), Tags(backend="nccl"), True),
+        (Incident(), Tags(backend="gloo"), True),
+        (Incident(backend="nccl"), Tags(), True),
+        (Incident(frameworks=("deepspeed",)), Tags(frameworks=("megatron",)), False),
+        (Incident(frameworks=("deepspeed",)), Tags(frameworks=("megatron", "deepspeed")), True),
+        (Incident(frameworks=("deepspeed",)), Tags(), True),
+        (Incident(), Tags(frameworks=("megatron",)), True),
+    ],
+)
+def test_another_backend_or_framework_is_another_incident(
+    own: Incident, tags: Tags, is_same: bool
+) -> None:
+    """Also of the team's own; what one side does not name tells nothing."""
+    for kind in ("case", "incident"):
+        entry = replace(case("c", "alpha", tags=tags), kind=kind)
+        assert (met(verdict((entry, 1.0), incident=own)) is not None) is is_same
+
+
 def test_the_teams_own_incident_stands_first() -> None:
     """Before cases, however alike, and these before threads; then the most alike, ties by id."""
     own = replace(case("own", "alpha"), kind="incident")

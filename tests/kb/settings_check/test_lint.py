@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from kb.knowledge.labels import Words
 from kb.knowledge.load import read_labels, read_yaml
 from kb.settings import shipped_data
-from kb.settings_check import lint
+from kb.settings_check import lint, report_settings
+from kb.settings_check.lint import SEVERITY
 from kb.types.answer import SettingWarning
+from kb.types.incident import Incident, LogReading
 from kb.types.knowledge import Advice
+from kb.types.vocabulary import AdviceVerdict
 
 LABELS = read_labels(shipped_data() / "labels")
 WORDS = {"zh": Words(LABELS, "zh"), "en": Words(LABELS, "en")}
@@ -264,3 +268,31 @@ def test_replacements_are_of_no_language(advice: tuple[Advice, ...]) -> None:
     for item in advice:
         for rule in item.rules:
             assert not prose.search(rule.replacement), (item.id, rule.replacement)
+
+
+def test_the_worst_settings_of_an_incident_stand_first(advice: tuple[Advice, ...]) -> None:
+    """By severity whatever their lines, those as bad as each other by line."""
+    assert set(SEVERITY) == set(get_args(AdviceVerdict))
+    values = {
+        "CUDA_LAUNCH_BLOCKING": "1",
+        "NCCL_TIMEOUT": "1800",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "0",
+        "NCCL_IB_TIMEOUT": "50",
+        "NCCL_P2P_DISABLE": "1",
+    }
+    report = report_settings(
+        LogReading(incident=Incident(settings=values), events=(), excerpt=""),
+        advice,
+        (),
+        torch="2.6",
+        words=WORDS["en"],
+    )
+    assert verdicts(report.warnings) == [
+        "NCCL_IB_TIMEOUT wrong_unit",
+        "NCCL_TIMEOUT no_effect",
+    ]
+    assert verdicts(report.notes) == [
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING hides_cause",
+        "CUDA_LAUNCH_BLOCKING debug_only",
+        "NCCL_P2P_DISABLE debug_only",
+    ]

@@ -198,7 +198,7 @@ def test_an_incident_is_resolved_and_corrected_on_its_page(
     page.button(key="resolve_entry").click().run()
     assert "Choose a cause" in html_of(page)
     assert not real.entry(open_one.id).resolved
-    page.selectbox(key=f"resolve_cause{open_one.id}").set_value("checkpoint-io")
+    page.selectbox(key=f"resolve_cause{open_one.id}_en").set_value("checkpoint-io")
     page.text_area(key=f"resolve_fix{open_one.id}").input("Emptied `/scratch`")
     page.text_area(key=f"resolve_commands{open_one.id}").input("df -h\n\nrm -r /scratch/old")
     page.text_input(key=f"resolve_url{open_one.id}").input("https://example.org/wiki")
@@ -213,11 +213,11 @@ def test_an_incident_is_resolved_and_corrected_on_its_page(
 
     page = open_page("cases", lang="zh", id=open_one.id)
     assert not _box(page, "修改根因和修法").proto.expanded
-    assert page.selectbox(key=f"resolve_cause{open_one.id}").value == "checkpoint-io"
+    assert page.selectbox(key=f"resolve_cause{open_one.id}_zh").value == "checkpoint-io"
     assert (
         page.text_area(key=f"resolve_commands{open_one.id}").value == "df -h\n\nrm -r /scratch/old"
     )
-    page.selectbox(key=f"resolve_cause{open_one.id}").set_value("rank-crash")
+    page.selectbox(key=f"resolve_cause{open_one.id}_zh").set_value("rank-crash")
     page.button(key="resolve_entry").click().run()
     corrected = real.entry(open_one.id)
     assert [claim.id for claim in corrected.causes] == ["rank-crash"]

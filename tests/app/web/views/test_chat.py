@@ -206,7 +206,7 @@ def test_what_it_was_instead_is_kept(real: Service, open_page: OpenPage) -> None
     page = open_page("chat")
     page.chat_input[0].set_value(LOG).run()
     (identifier,) = address_of(page)["c"]
-    page.selectbox(key="chat_actual").set_value("memory-pressure").run()
+    page.selectbox(key="chat_actual_en").set_value("memory-pressure").run()
     page.button(key="chat_wrong").click().run()
     mine = [item for item in read_feedback(real) if item.feedback.diagnosis == identifier]
     forget_feedback(real)

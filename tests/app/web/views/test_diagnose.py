@@ -242,7 +242,7 @@ def test_what_the_team_wrote_down_is_what_to_do_first(service: Service, lang: La
     """From one page to the next: said once, as what helped the team, without an empty box."""
     log = f"deepspeed.initialize: DeepSpeedEngine, zero stage 3\n{LOG}"
     page = diagnose(log)
-    page.selectbox(key="resolve_cause").set_value("rank-crash")
+    page.selectbox(key="resolve_cause_en").set_value("rank-crash")
     page.text_area(key="resolve_fix").input("Halved the micro batch")
     page.button(key="record").click().run()
     entry = service.entry(page.session_state[STATE].entry)
@@ -456,7 +456,7 @@ def test_one_press_judges_the_answer_and_adds_the_incident(service: Service) -> 
     page = diagnose(LOG)
     words = words_of(page, "en")
     before, incidents = len(read_feedback(service)), len(service.incidents())
-    page.selectbox(key="resolve_cause").set_value("memory-pressure").run()
+    page.selectbox(key="resolve_cause_en").set_value("memory-pressure").run()
     assert (len(read_feedback(service)), len(service.incidents())) == (before, incidents)
     page.button(key="record").click().run()
     assert words("page.fix_open") in text_of(page)
@@ -481,7 +481,7 @@ def test_one_press_judges_the_answer_and_adds_the_incident(service: Service) -> 
 def test_the_causes_of_the_answer_are_offered_first(service: Service) -> None:
     """Then all others by name, and a field for what is none of them."""
     page = diagnose(LOG)
-    box = page.selectbox(key="resolve_cause")
+    box = page.selectbox(key="resolve_cause_en")
     causes = [cause.id for cause in page.session_state[STATE].answers["en"].causes]
     named = [option.rpartition(" · ")[2] for option in box.options]
     assert named[: len(causes)] == causes
@@ -497,7 +497,7 @@ def test_a_cause_in_a_persons_own_words_is_kept(service: Service, fix: str) -> N
     page = diagnose(DISK_LOG)
     words = words_of(page, "en")
     assert not [field for field in page.text_input if field.key == "resolve_own_cause"]
-    page.selectbox(key="resolve_cause").set_value("something_else").run()
+    page.selectbox(key="resolve_cause_en").set_value("something_else").run()
     page.text_area(key="resolve_fix").input(fix)
     page.button(key="record").click().run()
     assert words("page.say_cause") in text_of(page)
@@ -521,7 +521,7 @@ def test_words_alone_are_judged_though_they_are_no_incident(service: Service) ->
     causes = page.session_state[STATE].answers["en"].causes
     assert causes
     before = len(read_feedback(service))
-    page.selectbox(key="resolve_cause").set_value(causes[0].id).run()
+    page.selectbox(key="resolve_cause_en").set_value(causes[0].id).run()
     page.button(key="record").click().run()
     assert read_feedback(service)[before:][0].feedback.verdict == "right"
     assert page.session_state[STATE].entry == ""
@@ -539,20 +539,20 @@ def test_feedback_is_changed_and_taken_back(
     words = words_of(page, lang)
     assert "feedback_take_back" not in [button.key for button in page.button]
     cause, other = (each.id for each in page.session_state[STATE].answers[lang].causes[:2])
-    page.selectbox(key="resolve_cause").set_value(cause).run()
+    page.selectbox(key=f"resolve_cause_{lang}").set_value(cause).run()
     page.button(key="record").click().run()
     kept = save_diagnosis(service, service.judge(service.read_text(LOG)))
     linked = visit(lang=lang, d=kept.id)
-    assert linked.selectbox(key="resolve_cause").value == cause
+    assert linked.selectbox(key=f"resolve_cause_{lang}").value == cause
     assert service.knowledge.cause_by_id[cause].title.get(lang) in text_of(linked)
-    linked.selectbox(key="resolve_cause").set_value(other).run()
+    linked.selectbox(key=f"resolve_cause_{lang}").set_value(other).run()
     linked.button(key="record").click().run()
     (stored,) = read_feedback(service)[before:]
     assert (stored.feedback.verdict, stored.feedback.diagnosis) == ("wrong", kept.id)
     linked.button(key="feedback_take_back").click().run()
     assert words("page.taken_back") in text_of(linked)
     assert len(read_feedback(service)) == before
-    assert linked.selectbox(key="resolve_cause").value is None
+    assert linked.selectbox(key=f"resolve_cause_{lang}").value is None
     assert "feedback_take_back" not in [button.key for button in linked.button]
     service.delete([stored.feedback.entry])
 
@@ -566,7 +566,7 @@ def test_who_is_signed_in_has_one_word_on_an_answer(
         monkeypatch.setattr("app.web.recent_answers.signed_in", lambda name=name: name)
         page = diagnose(LOG)
         causes = page.session_state[STATE].answers["en"].causes
-        page.selectbox(key="resolve_cause").set_value(causes[at].id).run()
+        page.selectbox(key="resolve_cause_en").set_value(causes[at].id).run()
         page.button(key="record").click().run()
     said = [stored.feedback.verdict for stored in read_feedback(service)[before:]]
     assert sorted(said) == ["right", "wrong"]
@@ -631,7 +631,7 @@ def test_an_incident_is_written_down_and_resolved(
     page.text_area(key="resolve_fix").input("Halved the micro batch of rank zebrafish")
     page.button(key="record").click().run()
     assert words("page.say_cause") in text_of(page)
-    page.selectbox(key="resolve_cause").set_value("rank-crash")
+    page.selectbox(key="resolve_cause_en").set_value("rank-crash")
     page.text_area(key="resolve_commands").input("nvidia-smi\n\n \nexport A=1 \\\n  B=2")
     page.button(key="record").click().run()
     assert words("page.resolved") in text_of(page)
@@ -659,14 +659,14 @@ def test_the_next_log_begins_with_empty_forms() -> None:
     page = diagnose(LOG)
     label = words_of(page, "en")("page.what_was_it")
     assert not _unfolded(page, label)
-    page.selectbox(key="resolve_cause").set_value("rank-crash").run()
+    page.selectbox(key="resolve_cause_en").set_value("rank-crash").run()
     page.text_area(key="resolve_fix").input("Emptied /scratch")
     page.button(key="record").click().run()
     assert _unfolded(page, label)
     page.text_area(key="paste").input(DISK_LOG)
     page.button(key="run").click().run()
     assert not _unfolded(page, label)
-    assert page.selectbox(key="resolve_cause").value is None
+    assert page.selectbox(key="resolve_cause_en").value is None
     assert page.text_area(key="resolve_fix").value == ""
 
 
