@@ -250,7 +250,10 @@ def test_names_of_given_exist(service: Service) -> None:
     used = {name for name in names if name.startswith(("event:", "pattern:"))}
     assert used <= known
     signs = {
-        name for cause in service.knowledge.causes for fix in cause.fixes for name in fix.signs
+        name.removeprefix("!")
+        for cause in service.knowledge.causes
+        for fix in cause.fixes
+        for name in fix.signs
     }
     known |= {f"cue:{cue.id}" for cue in service.knowledge.cues}
     assert {name for name in signs if not name.startswith("fact:")} <= known
