@@ -366,7 +366,9 @@ class Dialogue:
         explanations = self._intents.observations.explanations(remark)
         for sentence in sentences(remark):
             named, denied = self._intents.causes_by_sense(sentence)
-            if denied and self._intents.is_ruling_out(sentence):
+            if not self._intents.is_ruling_out(sentence):
+                named, denied = (*named, *denied), ()  # “it could not write” denies no cause
+            if denied:
                 yield denied_causes(sentence, denied)
             if sentence in explanations or (named and self._intents.is_conclusion(sentence)):
                 stated = stated_cause(self._service, sentence, named, denied)

@@ -511,7 +511,8 @@ class IntentReader:
         for sentence in sentences(text):
             act = "case" if ENTRY_ID.search(sentence) else self._act(sentence, situation)
             asks = act in ASKING or self._phrases.is_asked(sentence)
-            if asks and act in TELLING and self._is_told(sentence):
+            tells = act in TELLING or (act == "why" and self._phrases.is_explanation(sentence))
+            if asks and tells and self._is_told(sentence):
                 act, asks = "tell", False
             if situation.has_incident and self._is_refused(sentence):
                 read.refusals.append(sentence)

@@ -62,6 +62,16 @@ def test_who_tells_why_is_believed(talk: Talker) -> None:
     assert "rank 0 evaluates" in change.why[0]
 
 
+def test_a_negation_in_an_explanation_denies_no_cause(talk: Talker) -> None:
+    """“It could not write its checkpoint” speaks for the checkpoint."""
+    _, reply = talk(
+        TIMEOUT_LOG,
+        "One rank crashed because it could not write its FSDP checkpoint shard, disk full.",
+    )
+    change = next(item for item in reply.changes if item.cause == "checkpoint-io")
+    assert change.after > 2 * change.before
+
+
 def test_what_made_no_difference_is_no_sign_of_help(talk: Talker) -> None:
     """“Going back changed nothing” does not speak for the version."""
     _, reply = talk(TIMEOUT_LOG, "rolling back to 2.5 made no difference")
