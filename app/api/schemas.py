@@ -216,9 +216,13 @@ class NewEntry(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=
 
 
 class ResolveRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Body of ``POST /v1/entries/{identifier}/resolve``: how the incident ended."""
+    """Body of ``POST /v1/entries/{identifier}/resolve``: how the incident ended.
 
-    cause: Annotated[str, Meta(min_length=1, description="An id of /v1/causes.")]
+    One of `cause` and `own_cause` is needed.
+    """
+
+    cause: Annotated[str, Meta(description="An id of /v1/causes; empty where it is none.")] = ""
+    own_cause: Annotated[str, Meta(max_length=300, description="It in your own words.")] = ""
     fix: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=r"\S")]
     commands: Annotated[tuple[str, ...], Meta(max_length=20)] = ()
     url: Annotated[str, Meta(pattern=r"^(https?://\S+)?$", description="Its write-up.")] = ""

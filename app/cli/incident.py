@@ -80,7 +80,8 @@ def _outcome(entry: Entry, words: Words) -> str:
 
 @command.command("resolve")
 @click.argument("identifier", metavar="ID")
-@click.option("--cause", required=True, help="Id of the cause: see `timeout-kb show`.")
+@click.option("--cause", default="", help="Id of the cause: see `timeout-kb show`.")
+@click.option("--own-cause", default="", help="The cause in your own words, where it is none.")
 @click.option("--fix", required=True, help="What helped, in a sentence.")
 @click.option("--command", "commands", multiple=True, help="A command of the fix; may repeat.")
 @click.option("--url", default="", help="Where it is written up.")
@@ -89,6 +90,7 @@ def resolve_command(
     context: click.Context,
     identifier: str,
     cause: str,
+    own_cause: str,
     fix: str,
     commands: tuple[str, ...],
     url: str,
@@ -97,7 +99,7 @@ def resolve_command(
     from app.inputs.contributions import Resolution, resolve
 
     state = _state(context)
-    outcome = Resolution(cause=cause, fix=fix, commands=commands, url=url)
+    outcome = Resolution(cause=cause, own_cause=own_cause, fix=fix, commands=commands, url=url)
     with state.service() as service:
         entry = resolve(service, identifier, outcome, by=_user())
         note(_words(state, service, None)("incident.resolved", id=entry.id))

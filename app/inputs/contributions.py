@@ -21,6 +21,7 @@ from app.inputs.feedback import (
     change_feedback,
     delete_feedback,
     find_feedback,
+    no_such_cause,
     read_feedback,
 )
 from app.inputs.uploads import upload_folder
@@ -397,12 +398,7 @@ def _resolved(service: Service, entry: Entry, resolution: Resolution, by: str) -
     cause = service.knowledge.cause_by_id.get(resolution.cause)
     own_cause = "" if cause else " ".join(redact(resolution.own_cause)[0].split())[:MAX_TITLE]
     if cause is None and (resolution.cause or not own_cause):
-        raise InputError(
-            f"{resolution.cause!r} is not a cause",
-            todo="see /v1/causes",
-            reason="no_cause",
-            values={"id": resolution.cause},
-        )
+        raise no_such_cause(resolution.cause, service.knowledge.cause_by_id)
     earlier = outcome_of(entry)
     text = redact(resolution.fix or (earlier.fix if earlier else ""))[0]
     url = redact(resolution.url)[0]

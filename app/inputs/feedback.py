@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import secrets
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -97,20 +99,26 @@ def _no_feedback(identifier: str) -> NotFoundError:
     )
 
 
+def no_such_cause(identifier: str, known: Collection[str]) -> InputError:
+    """The error of a cause that is none, with the ids that look like it, or all of them."""
+    near = difflib.get_close_matches(identifier, known)
+    return InputError(
+        f"{identifier!r} is not a cause",
+        todo=f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}",
+        reason="no_cause",
+        values={"id": identifier},
+    )
+
+
 def _identifier(by: str) -> str:
     return hashlib.sha256(by.encode()).hexdigest()[: 2 * ID_BYTES]
 
 
 def _put(service: Service, feedback: Feedback, *, identifier: str, source: str) -> StoredFeedback:
     known = service.knowledge.cause_by_id
-    for name, value in (("cause", feedback.cause), ("actual", feedback.actual)):
+    for value in (feedback.cause, feedback.actual):
         if value and value != UNKNOWN and value not in known:
-            raise InputError(
-                f"{name} {value!r} is not a cause",
-                todo="see /v1/causes",
-                reason="no_cause",
-                values={"id": value},
-            )
+            raise no_such_cause(value, known)
     redacted = replace(
         feedback,
         comment=redact(feedback.comment)[0],
