@@ -139,7 +139,13 @@ def met_before(answer: Diagnosis, words: Words) -> str:
     met = answer.met_before
     if met is None:
         return ""
-    same = words("head.same_incident", entry=met.entry, cause=met.cause_title, title=met.title)
+    same = words(
+        "head.same_incident",
+        entry=met.entry,
+        cause=met.cause_title,
+        id=met.cause,
+        title=met.title,
+    )
     return same + met_fix(answer, words)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -59,7 +59,10 @@ MAX_MODEL_ANSWERS = 8  # the last ones are sent again with the report
 NOTED: frozenset[Intent] = frozenset(
     {"happened", "cause", "fix", "next", "help", "unclear", "off_topic", "search", "why"}
 )
+# What is asked about an incident: without one there is nothing to say.
+OF_AN_INCIDENT: frozenset[Intent] = frozenset({"fix", "next", "why", "restart", "sure", "cause"})
 NOTE_SCORE = 0.68  # of a note that answers such a request
+LONG_QUESTION = 8  # words, from which a question tells what it is about
 NOTE_WORDS = 3  # of such a request; “what now?” is about the incident
 LINES_OF_ONE = 6  # statements of the answer to a question
 LINES_OF_SEVERAL = 4  # where more is answered
@@ -111,9 +114,12 @@ class Dialogue:
         conversation, text, switched = self._turn_to(conversation, text)
         if switched:
             reading = self._service.read_text(text)
-        meaning = self._intents.read(text, self._situation(conversation, reading))
+        situation = self._situation(conversation, reading)
+        meaning = self._intents.read(text, situation)
         if switched == "other":
             meaning = replace(meaning, remark=meaning.remark or text, job="")
+        elif not situation.has_incident:
+            meaning = self._about_no_incident(text, meaning)
         conversation = replace(_in_language(conversation, meaning), unanswered="")
         if conversation.model_question:
             conversation, meaning = _to_model(conversation, text, meaning)
@@ -126,6 +132,31 @@ class Dialogue:
         if meaning.refusals and not step.event:
             step = replace(step, asks=True, event="refused" if meaning.remark else "skip")
         return self._reply(replace(step, switched=switched))
+
+    def _about_no_incident(self, text: str, meaning: Meaning) -> Meaning:
+        """A question with its circumstances, before any incident: all of it is what is asked.
+
+        Who states that something hangs or failed has an incident; who only asks about it has none.
+        What nothing of ours answers is said to be that.
+        """
+        said = sentences(text)
+        stated = " ".join(one for one in said if not self._intents.asks(one))
+        if stated == " ".join(said) or meaning.job or meaning.language:
+            return meaning
+        if stated and _is_hang(self._events(self._service.read_text(stated))):
+            return meaning
+        whole = self._intents.remark(text)
+        if meaning.remark:  # it would be an incident
+            if self._service.find_notes(text, limit=1):
+                return replace(meaning, remark="", requests=(replace(whole, intent="how_to"),))
+            is_answered = any(item.intent in ("how_to", "setting") for item in meaning.requests)
+            return replace(meaning, remark="") if is_answered else meaning
+        is_of_field = whole.causes or whole.settings or whole.platforms or whole.ordinal
+        asked = {item.intent for item in meaning.requests} & OF_AN_INCIDENT
+        if asked and not is_of_field and len(default_tokenizer().tokens(text)) >= LONG_QUESTION:
+            unknown = replace(whole, intent="unclear", unanswerable=True)
+            return replace(meaning, requests=(unknown,))
+        return meaning
 
     def _settle(
         self, conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str
@@ -143,9 +174,8 @@ class Dialogue:
     # --- what the message does -------------------------------------------------------------
 
     def _situation(self, conversation: Conversation, reading: LogReading) -> Situation:
-        engine = self._service.engine
-        signals = engine.observations(reading)
-        events = {hit.cue.event for hit in engine.report_cues(reading)}
+        signals = self._service.engine.observations(reading)
+        events = self._events(reading)
         known = (
             find_check(self._service.knowledge, check)
             for check in reversed(conversation.open_checks)
@@ -160,12 +190,16 @@ class Dialogue:
             and last is not None
             and (last.question is None or last.question.check == CONFIRM),
             model_asked=bool(conversation.model_question),
-            reports_hang="hang" in events or {"distributed", "failure"} <= events,
+            reports_hang=_is_hang(events),
             has_evidence=bool(events or signals),
             after_cases=answered is not None
             and answered.reply.intent in ("similar", "search", "case"),
             hinted_causes=_hinted_causes(signals),
         )
+
+    def _events(self, reading: LogReading) -> set[str]:
+        """What a person's words report."""
+        return {hit.cue.event for hit in self._service.engine.report_cues(reading)}
 
     def _turn_to(self, conversation: Conversation, text: str) -> tuple[Conversation, str, Switch]:
         """The conversation about the incident that `text` turns to, and what is said of that one.
@@ -518,6 +552,10 @@ def _in_language(conversation: Conversation, meaning: Meaning) -> Conversation:
     if not meaning.language:
         return conversation
     return replace(conversation, language=meaning.language, language_pinned=True)
+
+
+def _is_hang(events: Set[str]) -> bool:
+    return "hang" in events or {"distributed", "failure"} <= events
 
 
 def _to_model(

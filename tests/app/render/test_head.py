@@ -98,8 +98,8 @@ def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: L
         "                   --batch 4",
         "               caution: slower",
         "Cause          One rank crashed first (rank-crash), 70%, likely. Why: first (line 2)",
-        f"Met before     {met} it was “One rank crashed first” (inc-7, “same",
-        "               job”); what helped: smaller batch",
+        f"Met before     {met} it was “One rank crashed first” (rank-crash); inc-7",
+        "               “same job”; what helped: smaller batch",
         "               https://example.org/inc-7",
         "Log            rank 3, line 2",
         "               │ torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
@@ -175,7 +175,7 @@ def faces(answer: Diagnosis, words: Words) -> list[str]:
 
 def test_the_short_form_is_read_in_a_chat_tool(diagnosis: Diagnosis, labels: Labels) -> None:
     """The same head in plain text; of the causes behind those that are worth a word."""
-    met = "it was “One rank crashed first” (inc-7, “same job”); what helped: smaller batch"
+    met = "it was “One rank crashed first” (rank-crash); inc-7 “same job”; what helped: smaller batch"
     text = render_short(replace(diagnosis, met_before=MET), Words(labels, "en"))
     assert text.splitlines() == [
         "Rank 3 ran out of GPU memory",

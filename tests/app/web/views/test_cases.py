@@ -130,7 +130,8 @@ def test_a_case_is_whole(lang: Language, real: Service, open_page: OpenPage) -> 
     missing = set(word.findall(printed)) - set(word.findall(shown))
     # the page names a cause by its title, where the command gives its id
     assert missing - {"p2p", "topology", "software", "version"} == set()
-    assert [command for fix in entry.fixes for command in fix.commands] == codes_of(page)
+    commands = [command for fix in entry.fixes for command in fix.commands]
+    assert [*commands, "\n".join(entry.signature)] == codes_of(page)
 
 
 def test_both_languages_are_there(real: Service, open_page: OpenPage) -> None:
