@@ -124,10 +124,9 @@ def test_nothing_moves_when_the_model_has_read(
         slot(here).screenshot(path=here.screens / f"{shot}-waiting.png")
     around = here.page.locator(".tk-error details").first
     around.locator("summary").click()
-    here.page.locator("[data-testid=stExpander]").filter(
-        has=here.page.locator(".st-key-feedback_comment")
-    ).locator("summary").first.click()
-    here.page.locator(".st-key-feedback_comment input").type("half a w")
+    typed = here.page.locator("[class*=st-key-resolve_fix] textarea")
+    here.page.locator("[data-testid=stExpander]").filter(has=typed).locator("summary").first.click()
+    typed.type("half a w")
     here.page.wait_for_function(STILL, arg=QUIET_MS)
     causes = here.page.locator(".tk-cause").first
     place, height = causes.evaluate(PLACE), here.page.evaluate("document.body.scrollHeight")
@@ -143,7 +142,7 @@ def test_nothing_moves_when_the_model_has_read(
     assert here.page.evaluate("document.querySelector('.stMain').scrollTop") == scrolled
     assert here.certainty.inner_text() == certainty
     assert around.evaluate("one => one.open")
-    expect(here.page.locator(".st-key-feedback_comment input")).to_have_value("half a w")
+    expect(typed).to_have_value("half a w")
     assert here.page.evaluate(WIDE) == []
     readable(here)
     slot(here).screenshot(path=here.screens / f"{shot}-{'failed' if fails else 'answered'}.png")

@@ -175,7 +175,9 @@ def faces(answer: Diagnosis, words: Words) -> list[str]:
 
 def test_the_short_form_is_read_in_a_chat_tool(diagnosis: Diagnosis, labels: Labels) -> None:
     """The same head in plain text; of the causes behind those that are worth a word."""
-    met = "it was “One rank crashed first” (rank-crash); inc-7 “same job”; what helped: smaller batch"
+    met = (
+        "it was “One rank crashed first” (rank-crash); inc-7 “same job”; what helped: smaller batch"
+    )
     text = render_short(replace(diagnosis, met_before=MET), Words(labels, "en"))
     assert text.splitlines() == [
         "Rank 3 ran out of GPU memory",
