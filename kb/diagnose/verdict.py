@@ -157,7 +157,7 @@ class Engine:
         vague = {kind.id for kind in knowledge.events if EventRole.VAGUE in kind.roles}
         failures = {kind.id for kind in knowledge.events if EventRole.MACHINE_FAILURE in kind.roles}
         specific = {pattern.event for pattern in knowledge.patterns if pattern.kind == "root"}
-        self._sufficient = {STACK_EVENT} | failures | (specific - vague)
+        self._sufficient, self._specific = {STACK_EVENT} | failures, specific - vague
         self._polarity = PolarityReader(knowledge.polarity)
         self._statements = StatementReader(knowledge.topics)
         self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._remarks_in)
@@ -334,10 +334,13 @@ class Engine:
         return "unknown" if ranking.causes[0].probability < UNKNOWN_BELOW else "diagnosed"
 
     def _about_timeout(self, reading: LogReading) -> bool:
-        """Whether the input speaks of a timeout, a hang, a specific error or failed machines."""
+        """Whether it tells of a timeout, a hang, failed machines or what ended a rank."""
         if reading.incident.has_timeout:
             return True
         if any(event.event in self._sufficient for event in reading.events):
+            return True
+        of_a_job = any(event.rank is not None for event in reading.events)
+        if of_a_job and any(event.event in self._specific for event in reading.events):
             return True
         reported = {hit.cue.event for hit in self.report_cues(reading)}
         return any(events <= reported for events in REPORT_EVENTS)

@@ -60,7 +60,7 @@ def test_a_signed_mention_is_answered(http: Installation, channel: Channel) -> N
     slack = http.slack
     asked = slack.say(channel, samples.chinese_log(), mention=True)
     answer = answered(slack, channel, asked)
-    assert "checkpoint-io" in answer.shown
+    assert "存取检查点太慢或卡死" in answer.shown
     slack.until(lambda: all(item.acked for item in slack.deliveries), what="acknowledgements")
     assert max(item.took_s or 9.0 for item in slack.deliveries) < 3
     assert {len(item.attempts) for item in slack.deliveries} == {1}

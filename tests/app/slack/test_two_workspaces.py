@@ -26,7 +26,7 @@ def test_answers_go_out_with_the_token_of_their_workspace(installation: Installa
     ]
     for number, (room, message) in enumerate(asked):
         shown = answered(slack, room, message).shown
-        assert ("checkpoint-io" if number % 2 else "rank-crash") in shown
+        assert ("存取检查点太慢或卡死" if number % 2 else "rank-crash") in shown
     calls = [call for call in slack.calls[start:] if "channel" in call.arguments]
     assert len(calls) >= 4 * len(rooms)
     for call in calls:

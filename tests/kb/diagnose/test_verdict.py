@@ -89,8 +89,10 @@ def event(name: str, pattern: str = "p") -> Event:
     [
         pytest.param(reading(incident=Incident(has_timeout=True)), "diagnosed", id="timeout"),
         pytest.param(reading(events=(event("thread_dump"),)), "diagnosed", id="stacks"),
-        pytest.param(reading(events=(event("oom"),)), "diagnosed", id="error-alone"),
-        pytest.param(reading(events=(event("exception"),)), "no_timeout", id="exception-alone"),
+        pytest.param(reading(events=(event("oom"),)), "no_timeout", id="error-alone"),
+        pytest.param(
+            reading(events=(replace(event("oom"), rank=3),)), "diagnosed", id="error-of-a-rank"
+        ),
         pytest.param(reading("it hangs"), "diagnosed", id="hang"),
         pytest.param(reading("no hangs here"), "no_timeout", id="denied"),
         pytest.param(reading("it fails"), "no_timeout", id="failure-alone"),
@@ -106,7 +108,7 @@ def event(name: str, pattern: str = "p") -> Event:
     ],
 )
 def test_what_is_a_timeout(read: LogReading, status: str) -> None:
-    """A timeout, stacks, a person's hang, a specific error, a failure of something distributed.
+    """A timeout, stacks, a hang in words, a rank's error, a failure of machines or of many.
 
     Words about distributed work that name nothing of it are answered `unknown`.
     """

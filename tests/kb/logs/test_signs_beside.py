@@ -84,7 +84,7 @@ def test_a_sign_is_seen_where_it_is(shipped: Service, fact: str, there: str, mis
             "rank-crash",
         ),
         (
-            "ImportError: /venv/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommWindow\n",
+            " 3: ImportError: /v/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommWindow\n",
             "software-version",
         ),
         ("4m51s Warning Evicted pod/m-2 The node was low on resource: memory.\n", "rank-crash"),
@@ -93,8 +93,9 @@ def test_a_sign_is_seen_where_it_is(shipped: Service, fact: str, there: str, mis
 def test_a_specific_error_is_answered_without_a_timeout(
     shipped: Service, text: str, cause: str
 ) -> None:
-    """A generic exception alone is not."""
+    """A generic exception alone is not, nor an error of a program that is no rank."""
     answer = shipped.diagnose_text(text)
     assert answer.status == "diagnosed"
     assert answer.causes[0].id == cause
-    assert shipped.diagnose_text("RuntimeError: no such flag\n").status == "no_timeout"
+    for other in ("[rank3]: RuntimeError: no such flag\n", "OSError: [Errno 98] Address already\n"):
+        assert shipped.diagnose_text(other).status == "no_timeout"
