@@ -7,6 +7,7 @@ import re
 import time
 import urllib.parse
 import urllib.request
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -42,6 +43,7 @@ def test_a_search_stays_in_the_address(visit: OpenPage) -> None:
     box.fill("hangs while saving a checkpoint")
     box.press("Enter")
     expect(here.page.locator("article").first).to_be_visible()
+    here.settle()
     here.page.get_by_text("Filters", exact=True).click()
     choose(here, "Backend", "gloo")
     expect(here.page).to_have_url(re.compile("backend=gloo"))
@@ -55,9 +57,19 @@ def test_a_search_stays_in_the_address(visit: OpenPage) -> None:
     assert "backend=gloo" in here.page.url
 
 
+def said_wrong(table: Any) -> int:
+    """How many answers were judged wrong, by the rows of the page of figures."""
+    return sum(int(row.locator("td").nth(2).inner_text()) for row in table.locator("tr").all())
+
+
 def test_a_judgement_is_counted(visit: OpenPage) -> None:
     """What it was instead is kept in a person's own words, and counted on the page of figures."""
     here = visit()
+    table = here.page.locator("table").filter(has_text="said wrong").locator("tbody")
+    here.open("quality")
+    here.settle()
+    before = said_wrong(table)  # the server is the session's: other tests judge answers too
+    here.open()
     here.diagnose(LOG)
     here.page.get_by_text("What was it?").click()
     here.page.locator(".st-key-resolve_fix textarea").fill("copied it again")
@@ -68,10 +80,11 @@ def test_a_judgement_is_counted(visit: OpenPage) -> None:
     expect(here.page.get_by_text("You said on")).to_contain_text("it was the shard map")
     here.shot("outcome")
     here.page.goto(here.page.get_by_text("Added as").locator("a").evaluate("one => one.href"))
-    expect(here.page.get_by_text("copied it again").first).to_be_visible()
+    expect(here.page.locator("p", has_text="copied it again").first).to_be_visible()
     here.open("quality")
-    counted = here.page.locator("table").filter(has_text="said wrong").locator("tbody tr").first
-    expect(counted.locator("td").nth(2)).to_have_text("1")
+    table.wait_for()
+    here.settle()
+    assert said_wrong(table) == before + 1
 
 
 def test_a_judgement_is_changed_and_taken_back(visit: OpenPage) -> None:
