@@ -153,6 +153,7 @@ class MarkRole(StrEnum):
 
 # Groups of cues that a report needs.
 CUE_GROUPS = ("hang", "distributed", "failure")
+NETWORK_EVENT = "network"  # says which network NCCL uses, where channels say how two ranks meet
 SETTING_EVENT = "setting"  # the one kind of event whose fields are a setting's name and value
 UNKNOWN = "unknown"  # the cause id that says the evidence does not decide
 DIAGNOSIS_SCHEMA = "timeout-kb/diagnosis/1"

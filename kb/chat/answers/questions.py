@@ -45,9 +45,6 @@ OWN_POINTS = 1.8  # of a fix that is meant rather than the one for the cause spo
 _NO_RESTART = re.compile(
     r"(?i)(?:not|n['’]t)\b[^.?]{0,30}(?:restart|reboot)|不(?:是|要|用)[^。？?]{0,6}重启"
 )
-_RESTART = re.compile(
-    r"(?i)(?:not|n['’]t)\b[^.?]{0,30}(?:restart|reboot)|不(?:是|要|用)[^。？?]{0,6}重启"
-)
 _RESTART = re.compile(r"(?i)restart|reboot|重启|重跑")
 _KEPT = re.compile(r"(?i)\b(?:keep|kept|stored?|recorded|saved?)\b|记(?:了|下|录)|存(?:了|下)")
 _POINTING = re.compile(r"(?i)\b(?:that|this|it|those|these)\b|这|那|它")

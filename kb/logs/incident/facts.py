@@ -36,7 +36,7 @@ from kb.logs.incident.progress import (
 )
 from kb.logs.incident.ranks import behind, exit_code
 from kb.types.incident import Event, Fact
-from kb.types.vocabulary import EventRole
+from kb.types.vocabulary import NETWORK_EVENT, EventRole
 
 TINY_NUMEL = 16  # a barrier, a flag, a handful of metrics
 LARGE_NUMEL = 1 << 20  # four megabytes in fp32: bandwidth may matter from here
@@ -341,7 +341,7 @@ def _place(observations: Observations) -> Iterator[Fact]:
 def _differences(observations: Observations) -> Iterator[Fact]:
     """What has to be the same everywhere and is not: NCCL's version, the network it uses."""
     log = observations.log
-    networks = [e for e in log.of(EventRole.TRANSPORT) if "/" not in e.fields.get("what", "/")]
+    networks = [e for e in log.of(EventRole.TRANSPORT) if e.event == NETWORK_EVENT]
     for name, events, key in (
         ("nccl_versions_differ", log.of(EventRole.VERSION), "nccl"),
         ("networks_differ", networks, "what"),

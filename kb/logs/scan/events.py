@@ -207,9 +207,8 @@ class EventCollector:
             start = match.start() if match else 0
             groups = match.groupdict() if match else {}
             fields = {key: value.strip()[:FIELD_CHARS] for key, value in groups.items() if value}
-            colon = text.startswith(
-                ":", start
-            )  # ends the printer's tag, and the hit begins with it
+            # A colon that a hit begins with ends the printer's tag.
+            colon = text.startswith(":", start)
             front = text[end : start + colon] if start else text
             who = self._line.origin(front)
             end = match.end() if match else 0

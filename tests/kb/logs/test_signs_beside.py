@@ -61,6 +61,15 @@ def seen(shipped: Service, text: str) -> set[str]:
             id="networks",
         ),
         pytest.param(
+            "fact:networks_differ",
+            "[rank0]: n1:97:221 [0] NCCL INFO Using network IB\n"
+            "[rank8]: n2:97:221 [0] NCCL INFO Using network Socket\n" + WAIT,
+            "[rank0]: n1:97:221 [0] NCCL INFO Channel 00 : 0[1000] -> 1[2000] via P2P/IPC\n"
+            "[rank2]: n1:99:223 [2] NCCL INFO Channel 00 : 2[3000] -> 3[4000] via SHM/direct\n"
+            + WAIT,
+            id="channels-are-no-networks",
+        ),
+        pytest.param(
             "fact:mismatch_of_sizes",
             WAIT + WAIT.replace("ank1", "ank0").replace("Rank 1", "Rank 0").replace("In=1", "In=2"),
             WAIT + WAIT.replace("ank1", "ank0").replace("Rank 1", "Rank 0"),
