@@ -105,8 +105,8 @@ def no_such_cause(identifier: str, known: Collection[str]) -> InputError:
     return InputError(
         f"{identifier!r} is not a cause",
         todo=f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}",
-        reason="no_cause",
-        values={"id": identifier},
+        reason="unknown_cause",
+        values={"id": identifier, "near": ", ".join(near or known)},
     )
 
 

@@ -41,6 +41,8 @@ def test_an_incident_from_the_command_line(
     listed = run("list", "--lang", "en").splitlines()
     assert sorted(line.split()[0] for line in listed) == sorted(ids)
     assert all("Rank" in line and "job-" not in line for line in listed)
+    run("resolve", one, "--own-cause", "a riser was loose", "--fix", "seated it")
+    assert "a riser was loose" in run("list")
     run("resolve", one, "--cause", "checkpoint-io", "--fix", "cleared the disk", "--command", "df")
     assert run("list", "--open").split()[0] == other
     run("edit", one, "--title", "full disk", "--label", "disk", "--label", "node7")

@@ -42,9 +42,14 @@ def test_an_incidents_life_over_the_api(api: httpx.Client) -> None:
         for rank in (1, 2)
     )
     place = f"/v1/entries/{one}"
+    own = {"own_cause": "the shard map was old", "fix": "copied it again"}
+    assert api.post(f"{place}/resolve", json=own).json()["own_cause"] == own["own_cause"]
+    slip = api.post(f"{place}/resolve", json={"cause": "checkpoint-oi", "fix": "x"})
+    assert (slip.status_code, "checkpoint-io" in slip.text) == (400, True)
     outcome = {"cause": "checkpoint-io", "fix": "cleared the disk"}
     resolved = api.post(f"{place}/resolve", json=outcome).json()
     assert (resolved["resolved_by"], resolved["resolved_on"][:2]) == ("ada", "20")
+    assert resolved["own_cause"] == ""
     changed = api.patch(place, json={"labels": ["disk"], "fix": "moved the checkpoints"})
     assert changed.status_code == 200, changed.text
     assert changed.json()["labels"] == ["disk"]

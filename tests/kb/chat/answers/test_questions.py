@@ -85,3 +85,23 @@ def test_after_the_end_no_check_is_asked(talk: Talker) -> None:
     assert thanks.question is None
     assert len(thanks.statements) == 1
     assert asked.statements[0].text.startswith("It is kept")
+
+
+@pytest.mark.parametrize(
+    ("said", "intent", "begins"),
+    [
+        ("which GID index is right for RoCE? 3 works on our cards, 1 does not", "how_to", False),
+        ("deepspeed 的超时能不能用环境变量改，不想动代码", "how_to", False),
+        ("Our DDP job hangs on 16 GPUs at step 100. Which rank do I look at first?", "tell", True),
+        ("what would it cost to train this on rented cards, and who sells cheapest?", "", False),
+    ],
+    ids=["with-circumstances", "timeout-asked-about", "a-hang-is-told", "nothing-of-ours"],
+)
+def test_a_question_before_any_incident(
+    talk: Talker, chat: CheckedChat, said: str, intent: str, begins: bool
+) -> None:
+    """The notes answer it, or nothing does; only who tells of a hang has an incident."""
+    (reply,) = talk(said)
+    assert reply.intent == (intent or "unclear")
+    assert (chat.conversation(reply.conversation).reading is not None) == begins
+    assert intent or "no source" in texts(reply)
