@@ -23,7 +23,7 @@ from kb.diagnose.headline import headline
 from kb.diagnose.launchers import JobCommands, job_commands
 from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
-from kb.diagnose.met_before import met_before, what_helped
+from kb.diagnose.met_before import met_before, stands_out, what_helped
 from kb.diagnose.notices import notices_of
 from kb.diagnose.same_project import SAME_PROJECT
 from kb.diagnose.signals import Signal
@@ -387,15 +387,24 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
     job = replace(job, proven=frozenset(fix.id for fix in own))
     ordered = order_fixes([*own, *cause.fixes], job)
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
-    if helped := _helped_team(cause, made):
+    if helped := _helped_then(cause, made):
         ordered = [helped, *(fix for fix in ordered if fix.id != helped.id)]
     return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
 
 
-def _helped_team(cause: Cause, made: _Rendering) -> Fix | None:
-    """What ended the team's own same incident, unless it names another framework than the job's."""
+def _helped_then(cause: Cause, made: _Rendering) -> Fix | None:
+    """What ended the same incident, unless it names another framework than the job's.
+
+    Of an entry that is not the team's only where its text stands far out: else what often helps is
+    likelier to.
+    """
     met, job = made.met, made.job
-    if met is None or met.kind != "incident" or met.cause != cause.id:
+    if met is None or met.cause != cause.id:
+        return None
+    hits = made.verdict.hits
+    if met.kind != "incident" and not any(
+        hit.entry_id == met.entry and stands_out(hit, hits) for hit in hits
+    ):
         return None
     entry = made.verdict.entries[met.entry]
     fix = what_helped(entry, made.incident)

@@ -121,8 +121,8 @@ def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: L
     [
         ("incident", "2026-05-04", "", "Your team met this on 2026-05-04"),
         ("incident", "", "", "Your team met this before"),
-        ("case", "2026-05-04", "", "A public case is the same"),
-        ("case", "2026-05-04", "site", "A case of your team's is the same"),
+        ("case", "2026-05-04", "", "A public case is probably the same"),
+        ("case", "2026-05-04", "site", "A case of your team's is probably the same"),
         ("thread", "", "", "A page in your knowledge base is the same"),
     ],
 )
