@@ -78,10 +78,16 @@ def first_label(answer: Diagnosis, words: Words) -> str:
     if helped_team(answer) and answer.met_before is not None:
         when = answer.met_before.when
         return words("head.helped_on", when=when) if when else words("head.helped_team")
-    leading = answer.causes[0].id if answer.status == "diagnosed" and answer.causes else ""
-    if helped_before(answer) and answer.first_fix.cause != leading:
+    if helped_before(answer) and names_another_cause(answer):
         return words("head.helped_case")
     return words(f"head.{answer.first_fix.kind}")
+
+
+def names_another_cause(answer: Diagnosis) -> bool:
+    """Whether the first step is for another cause than the likeliest one, or none is likely."""
+    leading = answer.causes[0].id if answer.status == "diagnosed" and answer.causes else ""
+    step = answer.first_fix
+    return step is not None and step.cause not in ("", leading)
 
 
 def helped_before(answer: Diagnosis) -> bool:

@@ -64,6 +64,7 @@ MISSING_SHOWN = 2  # of these, so that the leading cause has one
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
 CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
+HELPED = ("confirmed", "reported")  # somebody says that a fix did
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
 _OUTCOME_LABELS = {  # by whether it supports causes, and whether it speaks against some
@@ -395,8 +396,8 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
 def _helped_then(cause: Cause, made: _Rendering) -> Fix | None:
     """What ended the same incident, unless it names another framework than the job's.
 
-    Of an entry that is not the team's only where its text stands far out: else what often helps is
-    likelier to.
+    Of an entry that is not the team's only where its text stands far out, its framework is named
+    and somebody says that it helped: else what often helps is likelier to.
     """
     met, job = made.met, made.job
     if met is None or met.cause != cause.id:
@@ -409,6 +410,9 @@ def _helped_then(cause: Cause, made: _Rendering) -> Fix | None:
     entry = made.verdict.entries[met.entry]
     fix = what_helped(entry, made.incident)
     if fix is None or not order_fixes([fix], job):
+        return None
+    is_same_kind = fix.status in HELPED and _same_kind(entry, job)
+    if met.kind != "incident" and not is_same_kind:
         return None
     own_framework = {*entry.tags.frameworks} & job.uses - {*COMMON}
     return fix if own_framework or not _names_another_framework(fix, job) else None

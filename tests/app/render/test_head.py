@@ -161,6 +161,24 @@ def test_what_helped_the_team_is_said_once(
         assert helped.strip() not in text
 
 
+def test_a_case_of_another_cause_is_no_reason_to_restart(
+    diagnosis: Diagnosis, labels: Labels
+) -> None:
+    """What helped in it is called so; whether a restart helps is not known of its cause."""
+    words, step = Words(labels, "en"), diagnosis.first_fix
+    assert step is not None
+    met = replace(MET, kind="case", cause="checkpoint-io", fix=step.title)
+    step = replace(step, cause="checkpoint-io")
+    for text in faces(replace(diagnosis, met_before=met, first_fix=step), words):
+        assert text.index("What helped in the case most like it") < text.index(step.title)
+    restart = words("heading.restart")
+    screen = render_screen(replace(diagnosis, met_before=met, first_fix=step), words, width=200)
+    assert (restart in render_screen(diagnosis, words, width=200), restart in screen) == (
+        True,
+        False,
+    )
+
+
 def faces(answer: Diagnosis, words: Words) -> list[str]:
     """The answer as the terminal, a chat tool, an issue and Slack show it."""
     texts = (
