@@ -9,19 +9,34 @@ from kb.chat.answers.settings import answer_setting
 from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 1  # notes named beside the one that is shown
+BESIDE_SETTING = 0.5  # score of a note that is told beside what a setting is
+BESIDE_INCIDENT = 0.5  # of one that is told while an incident is spoken of
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def answer_how_to(answer: IntentAnswer) -> None:
     """The note that answers the question, else what is true of the settings it names."""
-    hits = find_notes(answer)
+    hits = find_notes(answer, least=BESIDE_INCIDENT if answer.assessment else 0.0)
     if hits:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:
             answer.say("hint", "chat.see_note", (cite_note(hit),), title=hit.title, id=hit.note.id)
     else:
         answer_setting(answer)
+    if not answer.statements:
+        answer.say("note", "chat.no_answer")
+
+
+def answer_setting_question(answer: IntentAnswer) -> None:
+    """What is true of the settings named, and the note about them where more is asked."""
+    answer_setting(answer)
+    if answer.request.form != "meaning" or not answer.statements:
+        least = BESIDE_SETTING if answer.statements else 0.0
+        for hit in find_notes(answer, least=least)[:1]:
+            say_note(answer, hit)
+    if not answer.statements:
+        answer.say("note", "chat.no_answer")
 
 
 def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ...]:

@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.chat.phrases import (
-    CausePhrase,
-    Phrasebook,
-    PhraseGroup,
-    PhraseSet,
-    load_phrases,
-)
+from kb.chat.phrase_sets import CausePhrase, PhraseGroup, PhraseSet
+from kb.chat.phrases import Phrasebook, load_phrases
 from kb.errors import DataError
 from kb.knowledge.load import read_yaml
 from kb.service import Service
@@ -23,7 +18,11 @@ ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.
 ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.misleading]
 ENTRIES += [BOOK.troubles, BOOK.cured, BOOK.guesses, BOOK.to_us, BOOK.own_deeds, BOOK.gone]
 ENTRIES += [BOOK.explanations, BOOK.refusals, BOOK.other_incident, BOOK.first_incident]
-ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms]
+ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms, BOOK.embedded, *BOOK.tools]
+ENTRIES += [BOOK.question_words, BOOK.why_words, BOOK.supposed, BOOK.asserted, BOOK.kinds]
+ENTRIES += [BOOK.meant, BOOK.retracting_words, BOOK.restarts, BOOK.other_than_restart]
+ENTRIES += [BOOK.recorded, BOOK.pointing, BOOK.check_words, BOOK.stacks, BOOK.case_requests, BOOK.others]
+ENTRIES += [BOOK.case_request_words]
 
 
 def name_of(entry: object) -> str:
