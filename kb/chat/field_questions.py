@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # What is asked about an incident: without one there is nothing to say.
 OF_AN_INCIDENT: frozenset[Intent] = frozenset({"fix", "next", "why", "restart", "sure", "cause"})
-LOOKUPS: frozenset[Intent] = frozenset({"search", "case", "similar"})  # in the knowledge
+LOOKUPS: frozenset[Intent] = frozenset({"search", "case", "similar", "setting"})  # in the knowledge
 # What is asked of any trouble: alone, it asks nothing of the field.
 GENERAL_ASKS: frozenset[Act] = frozenset({"fix", "next", "happened", "help"})
 LONG_QUESTION = 8  # words, from which a question tells what it is about

@@ -88,7 +88,7 @@ class SentenceReader:
 
     def act(self, sentence: str, situation: Situation) -> Act:
         """What a sentence most likely does, where that makes sense."""
-        if situation.has_incident and self._is_ended(sentence):
+        if situation.has_incident and self.phrases.is_ending(sentence):
             return "fixed"
         shares = dict(self.acts.read(sentence))
         for act in self._senseless(sentence, situation):
@@ -126,9 +126,6 @@ class SentenceReader:
             yield "not_it"  # “still hangs”, “you got me wrong”: of no cause
         if phrases.is_still_trouble(sentence):
             yield "fixed"
-
-    def _is_ended(self, sentence: str) -> bool:
-        return self.phrases.is_ending(sentence) and not self.phrases.is_still_trouble(sentence)
 
     def _lacking(self, sentence: str) -> Iterable[Act]:
         """Acts that a sentence cannot be without a word of them."""

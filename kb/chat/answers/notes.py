@@ -10,14 +10,13 @@ from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 1  # notes named beside the one that is shown
 BESIDE_SETTING = 0.5  # score of a note that is told beside what a setting is
-BESIDE_INCIDENT = 0.5  # of one that is told while an incident is spoken of
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def answer_how_to(answer: IntentAnswer) -> None:
     """The note that answers the question, else what is true of the settings it names."""
-    hits = find_notes(answer, least=BESIDE_INCIDENT if answer.assessment else 0.0)
+    hits = find_notes(answer)
     if hits:
         say_note(answer, hits[0])
         for hit in hits[1 : 1 + OTHERS_SHOWN]:

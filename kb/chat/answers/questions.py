@@ -22,8 +22,8 @@ from kb.types.knowledge import Cause, Check, Fix
 STANDING_SHOWN = 3  # causes named when asked what it is by now
 FITTING_FIX = 1.3  # points of likeness from which a fix is what a question speaks of
 POINTS_OF_ONE = 0.5  # such points that a nearly certain cause is worth beside an unlikely one
-NOTE_ANSWERS = 0.55  # score of a note that answers a question of what something means or how
-NOTE_MAY_ANSWER = 0.5  # of one that does where nothing else does
+NOTE_ANSWERS = 0.5  # score of a note that answers a question of what something means or how
+NOTE_MAY_ANSWER = 0.45  # of one that does where nothing else does
 NOTE_NEAR = 0.3  # of one that is worth naming where none answers
 FEW_WORDS = 4  # of a question that points at what was said before: “so what does that mean?”
 STEPS_SHOWN = 2

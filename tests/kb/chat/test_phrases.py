@@ -21,8 +21,15 @@ ENTRIES += [BOOK.explanations, BOOK.refusals, BOOK.other_incident, BOOK.first_in
 ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms, BOOK.embedded, *BOOK.tools]
 ENTRIES += [BOOK.question_words, BOOK.why_words, BOOK.supposed, BOOK.asserted, BOOK.kinds]
 ENTRIES += [BOOK.meant, BOOK.retracting_words, BOOK.restarts, BOOK.other_than_restart]
-ENTRIES += [BOOK.recorded, BOOK.pointing, BOOK.check_words, BOOK.stacks, BOOK.case_requests, BOOK.others]
-ENTRIES += [BOOK.case_request_words]
+ENTRIES += [
+    BOOK.recorded,
+    BOOK.pointing,
+    BOOK.check_words,
+    BOOK.stacks,
+    BOOK.case_requests,
+    BOOK.others,
+]
+ENTRIES += [BOOK.case_request_words, BOOK.others]
 
 
 def name_of(entry: object) -> str:
