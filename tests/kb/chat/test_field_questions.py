@@ -11,7 +11,9 @@ from kb.service import Service
 
 QUESTIONS = {
     "an error code": "what is the difference between EI0002 and EI0006, which timeout is which?",
-    "one's own numbers": "We set --ddp_timeout 7200 for Trainer. Is it in seconds or milliseconds?",
+    "one's own numbers": (
+        "We set --ddp_timeout 7200 for the Trainer. Is ddp_timeout in seconds or milliseconds?"
+    ),
     "a message of a program": "心跳监视报 Heartbeat monitor timed out，这和看门狗超时是一回事吗？",
 }
 REPORTS = {
