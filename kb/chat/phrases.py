@@ -52,15 +52,15 @@ class Phrasebook:
         refusals: what cannot or will not be run; `gone`: the job is no longer there.
         other_incident, first_incident: another incident, and back to an earlier one.
         forms: what a question asks for.
-        embedded: a question inside a statement: “decides whether to stop”.
+        embedded_questions: a question inside a statement: “decides whether to stop”.
         question_words: words of a question; `why_words` begin one for a reason.
-        supposed: words before a clause that only supposes; `asserted` state.
+        supposition_words: words before a clause that only supposes; `assertion_words` state.
         kinds: what is asked for by its kind: a case, what a cause is.
-        meant: what leads up to what is said instead of something taken back, in a group.
+        correction_leads: what leads up to what is said instead of something taken back, in a group.
         retracting_words: words of taking back itself, which do not tell what is meant.
         restarts: a restart; `other_than_restart`: something instead of it.
         others: cases of others.
-        recorded: whether something was kept; `pointing`: at what was said before.
+        record_words: whether something was kept; `pointing`: at what was said before.
         check_words: the check asked, or its options.
         stacks: words for what shows where a process that runs stands.
         case_requests, case_request_words: words of asking for a case, which name none.
@@ -94,18 +94,18 @@ class Phrasebook:
     other_incident: PhraseGroup
     first_incident: PhraseGroup
     forms: tuple[QuestionFormWords, ...]
-    embedded: PhraseGroup
+    embedded_questions: PhraseGroup
     question_words: PhraseGroup
     why_words: PhraseGroup
-    supposed: PhraseGroup
-    asserted: PhraseGroup
+    supposition_words: PhraseGroup
+    assertion_words: PhraseGroup
     kinds: PhraseGroup
-    meant: PhraseGroup
+    correction_leads: PhraseGroup
     retracting_words: PhraseGroup
     restarts: PhraseGroup
     other_than_restart: PhraseGroup
     others: PhraseGroup
-    recorded: PhraseGroup
+    record_words: PhraseGroup
     pointing: PhraseGroup
     check_words: PhraseGroup
     stacks: PhraseGroup
@@ -142,15 +142,15 @@ class Phrasebook:
             "refusals": (self.refusals, self.gone),
             "incidents": (self.other_incident, self.first_incident),
             "forms": self.forms,
-            "embedded": (self.embedded,),
+            "embedded_questions": (self.embedded_questions,),
             "question_words": (self.question_words, self.why_words),
-            "asserted": (self.supposed, self.asserted),
+            "assertion_words": (self.supposition_words, self.assertion_words),
             "kinds": (self.kinds,),
-            "meant": (self.meant,),
+            "correction_leads": (self.correction_leads,),
             "retracting_words": (self.retracting_words,),
             "restarts": (self.restarts, self.other_than_restart),
             "others": (self.others,),
-            "recorded": (self.recorded,),
+            "record_words": (self.record_words,),
             "pointing": (self.pointing,),
             "check_words": (self.check_words,),
             "stacks": (self.stacks,),
@@ -218,7 +218,7 @@ class Phrasebook:
 
     def is_asked(self, text: str) -> bool:
         """Whether the text has the form of a question; “decides whether to stop” has none."""
-        return bool(self.sets["asking"].match(self.sets["embedded"].without(text)))
+        return bool(self.sets["asking"].match(self.sets["embedded_questions"].without(text)))
 
     def has_question_word(self, text: str) -> bool:
         """Whether the text has a word of a question, in whatever place."""
@@ -230,7 +230,7 @@ class Phrasebook:
 
     def is_assertion(self, clause: str) -> bool:
         """Whether a clause says that something is so, instead of naming or supposing it."""
-        return self.sets["asserted"].match(clause) == (1,)
+        return self.sets["assertion_words"].match(clause) == (1,)
 
     def names_kind(self, text: str) -> bool:
         """Whether the text asks for something by its kind: a case, what a cause is."""
@@ -238,7 +238,7 @@ class Phrasebook:
 
     def meant_instead(self, text: str) -> str:
         """What the text says is meant, behind the words that lead up to it; empty for nothing."""
-        return self.sets["meant"].behind(text)
+        return self.sets["correction_leads"].behind(text)
 
     def is_retracting(self, word: str) -> bool:
         """Whether a word is one of taking back itself."""
@@ -258,7 +258,7 @@ class Phrasebook:
 
     def asks_for_record(self, text: str) -> bool:
         """Whether the text speaks of what was kept."""
-        return bool(self.sets["recorded"].match(text))
+        return bool(self.sets["record_words"].match(text))
 
     def is_pointing(self, text: str) -> bool:
         """Whether the text points at what was said before."""

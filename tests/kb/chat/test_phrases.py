@@ -18,11 +18,23 @@ ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.
 ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.misleading]
 ENTRIES += [BOOK.troubles, BOOK.cured, BOOK.guesses, BOOK.to_us, BOOK.own_deeds, BOOK.gone]
 ENTRIES += [BOOK.explanations, BOOK.refusals, BOOK.other_incident, BOOK.first_incident]
-ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms, BOOK.embedded, *BOOK.tools]
-ENTRIES += [BOOK.question_words, BOOK.why_words, BOOK.supposed, BOOK.asserted, BOOK.kinds]
-ENTRIES += [BOOK.meant, BOOK.retracting_words, BOOK.restarts, BOOK.other_than_restart]
 ENTRIES += [
-    BOOK.recorded,
+    BOOK.denies_next_words,
+    BOOK.ruling_out,
+    *BOOK.forms,
+    BOOK.embedded_questions,
+    *BOOK.tools,
+]
+ENTRIES += [
+    BOOK.question_words,
+    BOOK.why_words,
+    BOOK.supposition_words,
+    BOOK.assertion_words,
+    BOOK.kinds,
+]
+ENTRIES += [BOOK.correction_leads, BOOK.retracting_words, BOOK.restarts, BOOK.other_than_restart]
+ENTRIES += [
+    BOOK.record_words,
     BOOK.pointing,
     BOOK.check_words,
     BOOK.stacks,
