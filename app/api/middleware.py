@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import HttpError, respond
 from app.server.observability import Metrics
+from kb.text.redact import is_clean
 
 REQUEST_ID = "X-Request-ID"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -42,9 +43,10 @@ class Observe:
             return
         method = scope["method"]
         caller_id = Headers(scope=scope).get(REQUEST_ID, "")
+        harmless = _ID.match(caller_id) and is_clean(caller_id)
         scope = {
             **scope,
-            "request_id": caller_id if _ID.match(caller_id) else uuid.uuid4().hex,
+            "request_id": caller_id if harmless else uuid.uuid4().hex,
             # Answered as GET everywhere; the server sends the head of that answer alone.
             "method": "GET" if method == "HEAD" else method,
         }

@@ -59,6 +59,9 @@ _CHOSEN = (
     r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[\d!#%^*@])(?![a-z0-9]{0,64}_|\d{1,9}(?:[./]\d{0,9})?[A-Za-z%]{0,3}"
     r"(?![^\s,;)]))[!-%*+\--:=?-Z^-z~]{6,4096}"
 )
+_ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
+_NAME_SIGN = re.compile(r"[^A-Za-z0-9]")
+MAX_NAME = 1024  # characters of a path in which words are looked for; a name has 255
 _ANSI = re.compile("\x1b\\[[0-9;]{0,32}[mKGHJ]")
 
 
@@ -360,6 +363,21 @@ def redact(text: str) -> tuple[str, int]:
     total = sum(count for _, count in done)
     text = "".join(piece for piece, _ in done)
     return (text, total) if total else (original, 0)
+
+
+def redact_name(name: str) -> str:
+    """The name of a file without secrets; its endings stay, which tell what it is.
+
+    In a name a word begins behind any sign: ``run_7-hf_…`` holds a token.
+    """
+    ending = _ENDINGS.search(name)
+    stem = name[: ending.start()] if ending else name
+    for start in [0, *(match.end() for match in _NAME_SIGN.finditer(stem[:MAX_NAME]))]:
+        shown, count = redact(stem[start:])
+        if count:
+            stem = stem[:start] + shown
+            break
+    return stem + name[ending.start() :] if ending else stem
 
 
 def _by_rules(text: str) -> tuple[str, int]:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from kb.text.redact import PIECE, redact
+from kb.text.redact import PIECE, redact, redact_name
 from tests.kb.text.secret_samples import (
     FIRST_SIGHT,
     KNOWN_MISSES,
@@ -92,3 +92,24 @@ def test_every_gate_holds_its_rule() -> None:
     for sample in secrets({**FIRST_SIGHT, **KNOWN_MISSES}, seed="gates"):
         if any(rule.expression.search(sample.text) for rule in rules):
             assert not clean(sample.text), sample.text
+
+
+def test_names_of_files_hold_no_secret() -> None:
+    """A token, a key and a password in a file's name go; what kind of file it is stays."""
+    names = secrets({k: v for k, v in FIRST_SIGHT.items() if len(v[0]) < 60}, each=1, seed="names")
+    plain = [sample for sample in names if not set("\n/\x1b") & set(sample.text)]
+    assert len(plain) >= 25
+    for sample in plain:
+        name = f"run7_{sample.text.strip()}.log.gz"
+        shown = redact_name(name)
+        assert not survives(sample, shown), name
+        assert shown.endswith(".log.gz")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rank_3.log", "logs/node7/stderr_12.txt", "nccl_trace_rank_0", "job-12345.out", "tokens.md"],
+)
+def test_plain_names_stay(name: str) -> None:
+    """What tells rank, host and kind is left to the letter."""
+    assert redact_name(name) == name
