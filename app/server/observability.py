@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 # A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
+AUDIT = "app.audit"  # the logger of changes
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -63,9 +64,18 @@ def configure_logging(level: str) -> None:
             ],
         )
     )
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def audit_log() -> structlog.typing.FilteringBoundLogger:
+    """The log of who changed what; its lines go out whatever the level of the others."""
+    lines: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        logging.getLogger(AUDIT), wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+    )
+    return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
