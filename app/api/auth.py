@@ -29,6 +29,7 @@ from kb.files.atomic import write_file
 from kb.files.state_folder import locked, make_state_folder
 from kb.retry_after import retry_after_header
 from kb.settings import Settings
+from kb.store.quota import OWNER
 
 Role = Literal["read", "write", "admin"]
 ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
@@ -328,6 +329,7 @@ def needs(role: Role) -> Callable[..., Coroutine[None, None, None]]:
             request.state.key_name = error.values.get("key", "")
             raise
         request.state.key_name = name
+        OWNER.set(name)
 
     return check
 

@@ -15,7 +15,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api.answer_cache import AnswerCache
 from app.api.auth import Guard, keys_path, read_access
-from app.api.context import MODEL_WAITS, STREAMS, ApiContext, known_parameters
+from app.api.context import MODEL_WAITS, STREAMS, WRITES, ApiContext, known_parameters
 from app.api.middleware import Observe, refuse_foreign
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
@@ -35,7 +35,7 @@ from app.api.schemas import (
 )
 from app.server.address import is_loopback
 from app.server.browser_guard import BrowserGuard
-from app.server.observability import IncidentCounts, ModelUsage, new_metrics
+from app.server.observability import IncidentCounts, KeptSizes, ModelUsage, new_metrics
 from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
@@ -95,6 +95,7 @@ def create_app(
     metrics = new_metrics()
     metrics.registry.register(ModelUsage(service))
     metrics.registry.register(IncidentCounts(service))
+    metrics.registry.register(KeptSizes(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
         version=_version(),
@@ -111,6 +112,7 @@ def create_app(
         metrics=metrics,
         compute=anyio.CapacityLimiter(settings.threads),
         streams=anyio.CapacityLimiter(STREAMS),
+        writes=anyio.CapacityLimiter(WRITES),
         model_waits=anyio.CapacityLimiter(MODEL_WAITS),
         answer_cache=AnswerCache(metrics),
     )

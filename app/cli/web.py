@@ -9,6 +9,7 @@ import click
 
 from app.cli.common import State, address_options, note
 from app.server.address import is_loopback, listen, shown_address, when_answering
+from app.server.processes import stop_signals_end_quietly
 from kb.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 HEALTH = "/_stcore/health"
-# Streamlit lays out by inline styles and draws some charts in workers of its own.
+# Streamlit lays out by inline styles, and loads the scripts of our components from blobs.
 PAGE_POLICY = (
-    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; "
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval' blob:; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
+    "media-src 'self' data: blob:; "
     "worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
@@ -62,7 +64,10 @@ def command(context: click.Context, host: str | None, port: int | None, allow_re
     if state.announces:
         announcement = f"timeout-kb shows its page on {address} (Ctrl-C ends it)"
         when_answering(settings, HEALTH, lambda: note(announcement))
-    page.run(config={name.replace("_", "."): value for name, value in options(settings).items()})
+    with stop_signals_end_quietly():
+        page.run(
+            config={name.replace("_", "."): value for name, value in options(settings).items()}
+        )
 
 
 def check_exposure(settings: Settings, *, allow_remote: bool) -> None:

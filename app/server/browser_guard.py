@@ -64,16 +64,16 @@ class BrowserGuard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        page = _Page(send, self._policy, encrypted=scope["scheme"] == "https")
         if scope["path"] not in self._signed_paths and self._guards():
             reason, foreign = self._foreign(scope)
             if reason and scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
                 return
             if reason:
-                await self._refuse(scope, receive, _Page(send, self._policy), reason, foreign)
+                await self._refuse(scope, receive, page, reason, foreign)
                 return
-        http = scope["type"] == "http"
-        await self._app(scope, receive, _Page(send, self._policy) if http else send)
+        await self._app(scope, receive, page if scope["type"] == "http" else send)
 
     def _foreign(self, scope: Scope) -> tuple[str, str]:
         """Why the request is refused, and the host or page; both empty for one of our own."""
@@ -106,9 +106,10 @@ class _Page:
     A page is held back until it is whole: its inline scripts are allowed by their digests.
     """
 
-    def __init__(self, send: Send, policy: str) -> None:
+    def __init__(self, send: Send, policy: str, *, encrypted: bool) -> None:
         self._send = send
         self._policy = policy
+        self._encrypted = encrypted
         self._start: Message | None = None
         self._body = b""
 
@@ -119,6 +120,8 @@ class _Page:
             headers["X-Frame-Options"] = "DENY"
             headers["X-Content-Type-Options"] = "nosniff"
             headers["Referrer-Policy"] = "no-referrer"
+            if self._encrypted:
+                headers["Strict-Transport-Security"] = "max-age=31536000"
             headers["Cross-Origin-Resource-Policy"] = "same-origin"
             kind = headers.get("content-type", "")
             if kind.startswith(HTML):

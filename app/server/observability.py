@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from kb.errors import KBError
+from kb.store.quota import ALL_BYTES
 from kb.text.redact import redact
 
 if TYPE_CHECKING:
@@ -167,6 +168,33 @@ class ModelUsage(Collector):
         tokens.add_metric(("in",), usage.tokens_in)
         tokens.add_metric(("out",), usage.tokens_out)
         yield from (questions, tokens)
+
+
+class KeptSizes(Collector):
+    """How much is kept of diagnoses and conversations, against what may be."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges as they are now; none where the store cannot be read."""
+        try:
+            sizes = self._service.store.records.kept_sizes()
+        except KBError:
+            structlog.get_logger("app.server").exception("kept records not counted")
+            return
+        count = GaugeMetricFamily(
+            "timeout_kb_kept", "Diagnoses and conversations kept.", labels=("kind",)
+        )
+        size = GaugeMetricFamily("timeout_kb_kept_bytes", "Their size.", labels=("kind",))
+        for kept in sizes:
+            count.add_metric((kept.kind,), kept.count)
+            size.add_metric((kept.kind,), kept.bytes)
+        limit = GaugeMetricFamily(
+            "timeout_kb_kept_bytes_limit", "The oldest go beyond this size, of all kinds together."
+        )
+        limit.add_metric((), ALL_BYTES)
+        yield from (count, size, limit)
 
 
 class IncidentCounts(Collector):
