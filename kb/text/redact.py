@@ -51,7 +51,7 @@ _RANDOM = (
     r"(?-i:(?=\d{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}\d)[A-Za-z0-9+/]{12,4096}+={0,2}"
     r"|(?=[\d_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}\d)[\w+/-]{16,4096}+={0,2}"
     r"|[a-z0-9]{6}\.[a-z0-9]{16}|[a-z]{20,256}+|[A-Z]{20,256}+|[A-Za-z]{32,256}+)"
-    r"(?!\.?\w|[(\[])"
+    r"(?![.-]?\w|[(\[])"
 )
 # What a person's password looks like and a word or a measure does not: letters with digits or
 # signs, neither a name with underscores nor a number with its unit.
@@ -130,10 +130,11 @@ _RULES = (
     ),
     _rule(
         "token",
-        "sg.|dapi|:aa|secret_",
+        "sg.|dapi|:aa|secret_|akcp|key-|.",
         _WORD + r"(?:SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{20,}|dapi[0-9a-f]{32}"
-        r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}|secret_[A-Za-z0-9]{40,})",
-        gate=r"sg\.[A-Za-z0-9_-]{16}|dapi[0-9a-f]{8}|[0-9]{8}:aa[A-Za-z0-9_-]{8}|secret_",
+        r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}|secret_[A-Za-z0-9]{40,}"
+        r"|AKCp[A-Za-z0-9]{40,}|key-[0-9a-f]{32}|[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9]))",
+        gate=r"akcp[0-9a-z]{8}|key-[0-9a-f]{16}|[0-9a-f]{16}\.[0-9a-z]{16}|sg\.[A-Za-z0-9_-]{16}|dapi[0-9a-f]{8}|[0-9]{8}:aa[A-Za-z0-9_-]{8}|secret_",
     ),
     _rule(
         "webhook",
@@ -146,8 +147,10 @@ _RULES = (
     ),
     _rule(
         "signature",
-        "?sig=|&sig=|signature=",
-        r"(?i)([?&](?:sig|(?:x-(?:amz|goog|oss)-)?signature)=)[A-Za-z0-9%+/_-]{16,4096}={0,2}",
+        "sig=|sign=|signature=",
+        r"(?i)((?:[?&](?:[a-z]{1,4}-){0,3}(?:sig|sign|signature)|\bsignature)=)"
+        r"[A-Za-z0-9%+/_-]{16,4096}={0,2}",
+        gate="(?:[?&-](?:sig|sign)|signature)=",
     ),
     _rule(
         "token",
@@ -162,7 +165,7 @@ _RULES = (
     _rule(
         "credentials",
         "://",
-        r"(://)(?!<redacted)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
+        r"(://)(?!<redacted:credentials>)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
         r"(?=@)",
         gate=r"://[^\s/'\"]+@",
     ),
@@ -192,10 +195,10 @@ _RULES = (
     _rule(
         "secret",
         "--",
-        rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token)"
+        rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token|m_key)"
         rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}\d))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
         rf"(?:{_QUOTE})?)(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
-        gate=rf"{_KEYS_OF_SECRETS}|--token",
+        gate=rf"{_KEYS_OF_SECRETS}|--token|--m_key",
     ),
     _rule(
         "secret",
@@ -233,16 +236,17 @@ _RULES = (
     _rule(
         "secret",
         "pass",
-        rf"(?<![A-Za-z])((?i:pass|(?:user|root|admin|db|smtp|redis|pg|my)_?pass)(?:{_QUOTE})?"
+        rf"(?<![A-Za-z])((?:(?i:pass|(?:user|root|admin|db|smtp|redis|pg|my|ssh)_?pass)"
+        rf"|[A-Z0-9_]{{0,48}}_PASS)(?:{_QUOTE})?"
         rf"[ \t]{{0,4}}{_SET}[ \t]{{0,4}}(?:{_QUOTE})?)(?!{_PLAIN_VALUE}){_CHOSEN}",
         gate=rf"pass(?:{_QUOTE})?[ \t]{{0,4}}{_SET}",
     ),
     _rule(
         "secret",
         "pass",
-        rf"((?i:passwords?|passwd|passphrase|passcode) (?i:is|was):? {{1,4}}['\"]?)"
+        rf"((?<![A-Za-z])(?i:pass(?:words?|wd|phrase|code)?) (?i:is|was):? {{1,4}}['\"]?)"
         rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
-        gate="pass[a-z]{2,7} (?:is|was)",
+        gate="pass[a-z]{0,7} (?:is|was)",
     ),
     _rule(
         "secret",
@@ -277,21 +281,39 @@ _RULES = (
     _rule(
         "secret",
         "密码|口令|密钥|秘钥",
-        r"((?:密码|口令|[密秘]钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,4096}",
+        r"((?:密码|口令|[密秘]钥)\s{0,4}(?:[是为]?[:：=]|[是为])\s{0,4})(?!<redacted)[!-;=-~]{4,4096}",
+    ),
+    _rule(
+        "secret",
+        "密码|口令|pw|login|creds|账号|用户名|user",
+        rf"((?:密码|口令|(?<![A-Za-z])(?i:pw))[ \t:=]{{1,3}}|(?:密码|口令)[\u4e00-\u9fff]{{1,6}}"
+        rf"|(?i:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{{1,64}} ?/ ?)"
+        rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
+        gate=r"密码|口令|pw[ \t:=]{1,3}[!-~]{6}"
+        r"|(?:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{1,64} ?/",
+    ),
+    _rule(
+        "secret",
+        "_key",
+        rf"((?<![A-Za-z0-9_])[A-Z][A-Z0-9_]{{1,48}}_KEY(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}"
+        rf"[ \t]{{0,4}}(?:{_QUOTE})?)(?=[\w+/=-]{{20}}){_RANDOM}",
+        gate=rf"_key(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}",
     ),
     _rule(
         "secret",
         "curl |sshpass |docker login |mysql|redis-cli |ipmitool |swanlab login |openssl |ldap"
-        "|smbclient |sudo -s",
+        "|smbclient |sudo -s|unzip |7z |chpasswd",
         r"(curl [^\n|]{0,200}?(?<= )(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:"
         r"|(?:sshpass|docker login) [^\n|]{0,200}?(?<= )-p ?['\"]?"
         r"|mysql(?:dump|admin)? [^\n|]{0,200}?(?<= )-p['\"]?"
         r"|redis-cli [^\n|]{0,200}?(?<= )-a ['\"]?"
         r"|ipmitool [^\n|]{0,200}?(?<= )-P ['\"]?|swanlab login [^\n|]{0,200}?(?<= )-k ['\"]?"
         r"|openssl [^\n|]{0,200}?pass(?:in|out)? pass:|ldap[a-z]{3,8} [^\n|]{0,200}?(?<= )-w ['\"]?"
+        r"|unzip [^\n|]{0,200}?(?<= )-P ?['\"]?|\b7z [^\n|]{0,200}?(?<= )-p['\"]?"
         r"|smbclient [^\n|]{0,200}?-U ['\"]?[^\s%'\"]{1,64}%)"
         r"(?!<redacted)[^\s'\"-][^\s'\"]{3,256}"
-        r"|(\becho ['\"]?)(?!<redacted)[^\s'\"|$<-][^\s'\"|]{3,256}(?=['\"]? ?\| ?sudo -S)",
+        r"|(\becho ['\"]?(?!(?:\w{1,32}:)?<redacted)(?:\w{1,32}:)?)[^\s'\"|$<-][^\s'\"|]{3,256}"
+        r"(?=['\"]? ?\| ?(?:sudo -S|chpasswd))",
     ),
     _rule(
         "phone",

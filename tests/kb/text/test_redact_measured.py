@@ -1,7 +1,8 @@
 """How many secrets go and how many harmless look-alikes stay, over generated samples.
 
-Before the expressions were read, 350 of 458 secrets of 114 kinds went (.764), and 6 of 56 of the
-14 kinds known to survive; 1 of 295 look-alikes was destroyed.
+At first sight, each batch of kinds written blind and only then learned from: .764 (458 samples of
+114 kinds), .728 (136 of 34, harder on purpose), .828 (128 of 32). Kinds nobody thought of go at
+about that rate, not at that of the tests below. Of 295 look-alikes 1 was destroyed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from kb.text.redact import PIECE, redact, redact_name
 from tests.kb.text.secret_samples import (
     FIRST_SIGHT,
-    KNOWN_MISSES,
+    KINDS,
     Sample,
     destroyed,
     harmless,
@@ -35,7 +36,7 @@ def _shown(samples: list[Sample]) -> str:
 @pytest.mark.parametrize("seed", ["secrets", "another"])
 def test_secrets_go(seed: str) -> None:
     """At least 99 of 100 secrets go, over at least 90 kinds, in every surrounding."""
-    samples = secrets({**FIRST_SIGHT, **KNOWN_MISSES}, seed=seed)
+    samples = secrets(KINDS, seed=seed)
     assert len(samples) >= 300
     assert len({sample.kind for sample in samples}) >= 90
     missed = [sample for sample in samples if survives(sample, redact(sample.text)[0])]
@@ -45,7 +46,7 @@ def test_secrets_go(seed: str) -> None:
 def test_no_kind_survives_whole() -> None:
     """A kind of which most samples survive is a hole, however good the average."""
     by_kind: dict[str, list[bool]] = {}
-    for sample in secrets({**FIRST_SIGHT, **KNOWN_MISSES}, each=6, seed="kinds"):
+    for sample in secrets(KINDS, each=6, seed="kinds"):
         by_kind.setdefault(sample.kind, []).append(survives(sample, redact(sample.text)[0]))
     assert [kind for kind, bad in by_kind.items() if sum(bad) > len(bad) / 2] == []
 
@@ -60,7 +61,7 @@ def test_look_alikes_stay() -> None:
 
 def test_twice_is_once() -> None:
     """What was redacted holds nothing more to redact."""
-    for sample in secrets({**FIRST_SIGHT, **KNOWN_MISSES}):
+    for sample in secrets(KINDS):
         clean, _ = redact(sample.text)
         assert redact(clean) == (clean, 0), sample.text
 
@@ -69,7 +70,7 @@ def test_pieces_change_nothing() -> None:
     """A long log is looked at piece by piece; what goes is what goes of the whole."""
     filler = [f"[rank{n % 8}]: step {n} loss 2.31 mask=7 token {n}\n" for n in range(PIECE // 20)]
     for kind, sample in {
-        s.kind: s for s in secrets(FIRST_SIGHT, each=1)[::3] if s.setting != "colours"
+        s.kind: s for s in secrets(FIRST_SIGHT, each=1)[::10] if s.setting != "colours"
     }.items():
         text = "".join(
             [*filler, sample.text.replace("\x1b[36m", "").replace("\x1b[0m", ""), "\n", *filler]
@@ -89,7 +90,7 @@ def test_every_gate_holds_its_rule() -> None:
     """What a rule takes its own gate lets through; one that is too narrow would hide secrets."""
     rules = sys.modules["kb.text.redact"]._RULES
     clean = sys.modules["kb.text.redact"].is_clean
-    for sample in secrets({**FIRST_SIGHT, **KNOWN_MISSES}, seed="gates"):
+    for sample in secrets(KINDS, seed="gates"):
         if any(rule.expression.search(sample.text) for rule in rules):
             assert not clean(sample.text), sample.text
 
