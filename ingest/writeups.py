@@ -17,7 +17,7 @@ from ingest.types import Document, ImportTools, ListItem, OutputReader
 from ingest.wordlists import WordLists
 from kb.errors import InputError
 from kb.text.language import detect_language
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.entries import CauseClaim, Claim, Entry, Section
 from kb.types.incident import LogReading
 from kb.types.knowledge import Bilingual, Fix, Source
@@ -82,7 +82,7 @@ def _cleaned(document: Document, path: Path, words: WordLists, *, plain: bool) -
 
 def name_title(path: Path) -> str:
     """A title out of a file's name, for documents that have none."""
-    return re.sub(r"[_-]+", " ", path.name.split(".")[0]).strip() or path.name
+    return re.sub(r"[_-]+", " ", redact_name(path.name).split(".")[0]).strip() or path.name
 
 
 def document_entry(

@@ -16,12 +16,14 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from kb.errors import KBError
+from kb.store.quota import ALL_BYTES
 from kb.text.redact import redact
 
 if TYPE_CHECKING:
     from kb.service import Service
 
 # A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
+AUDIT = "app.audit"  # the logger of changes
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -63,9 +65,18 @@ def configure_logging(level: str) -> None:
             ],
         )
     )
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def audit_log() -> structlog.typing.FilteringBoundLogger:
+    """The log of who changed what; its lines go out whatever the level of the others."""
+    lines: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        logging.getLogger(AUDIT), wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+    )
+    return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +168,33 @@ class ModelUsage(Collector):
         tokens.add_metric(("in",), usage.tokens_in)
         tokens.add_metric(("out",), usage.tokens_out)
         yield from (questions, tokens)
+
+
+class KeptSizes(Collector):
+    """How much is kept of diagnoses and conversations, against what may be."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges as they are now; none where the store cannot be read."""
+        try:
+            sizes = self._service.store.records.kept_sizes()
+        except KBError:
+            structlog.get_logger("app.server").exception("kept records not counted")
+            return
+        count = GaugeMetricFamily(
+            "timeout_kb_kept", "Diagnoses and conversations kept.", labels=("kind",)
+        )
+        size = GaugeMetricFamily("timeout_kb_kept_bytes", "Their size.", labels=("kind",))
+        for kept in sizes:
+            count.add_metric((kept.kind,), kept.count)
+            size.add_metric((kept.kind,), kept.bytes)
+        limit = GaugeMetricFamily(
+            "timeout_kb_kept_bytes_limit", "The oldest go beyond this size, of all kinds together."
+        )
+        limit.add_metric((), ALL_BYTES)
+        yield from (count, size, limit)
 
 
 class IncidentCounts(Collector):

@@ -26,7 +26,7 @@ from kb.files.archives import peek, unpacked
 from kb.files.decode import decoded
 from kb.files.log_source import file_chunks
 from kb.files.paths import files_under, legible
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.incident import Culprit, Fact, Incident, RankState, Unread
 
 MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
@@ -127,7 +127,7 @@ class _Files:
 
     def add_file(self, path: Path, kind: EvidenceKind | None) -> None:
         """Read a file of a kind; where none is known it is looked for, and need not be there."""
-        name = legible(path.name)
+        name = redact_name(legible(path.name))
         if kind is None and path.suffix not in _MODELS:
             kind = _kind_of(path)
         if kind is None:
@@ -144,7 +144,7 @@ class _Files:
             dump = parse_dump(data, name=name)
             self.dumps[dump.rank] = dump
         else:
-            self.add_text(kind, file_chunks(path), legible(str(path)))
+            self.add_text(kind, file_chunks(path), redact_name(legible(str(path))))
 
     def add_text(self, kind: EvidenceKind, chunks: Iterable[bytes], path: str) -> None:
         """Read text of a kind; the path may tell a rank."""
