@@ -29,6 +29,7 @@ VERBS = {
     "up": "app.cli.up:command",
     "watch": "app.cli.watch:command",
     "slack": "app.cli.slack:command",
+    "mcp": "app.cli.mcp:command",
     "evaluate": "app.cli.evaluate:command",
     "learn": "app.cli.learn:command",
     "web": "app.cli.web:command",
