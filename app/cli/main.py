@@ -24,6 +24,7 @@ VERBS = {
     "incident": "app.cli.incident:command",
     "lint": "app.cli.lint:command",
     "check-data": "app.cli.check_data:command",
+    "doctor": "app.cli.doctor:command",
     "ranks": "app.cli.diagnose:ranks_command",
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",
