@@ -109,7 +109,7 @@ class Doctor:
 
 def check_versions(doctor: Doctor) -> Iterator[Finding]:
     """Python, SQLite, and that every package is installed in a version that fits."""
-    wrong = [one for one in requirements() if not one.marker and not is_installed(one)]
+    wrong = [one for one in requirements() if not extra_of(one) and not is_installed(one)]
     for requirement in wrong:
         name = requirement.name
         yield doctor.finding(
@@ -162,8 +162,7 @@ def extras_installed() -> dict[str, bool]:
     """The extras people install, and whether each is there, by name."""
     extras: dict[str, list[Requirement]] = {}
     for requirement in requirements():
-        if requirement.marker:
-            name = str(requirement.marker).partition("extra ==")[2].strip(" \"'")
+        if name := extra_of(requirement):
             extras.setdefault(name, []).append(requirement)
     return {
         name: all(map(is_installed, needed))
@@ -172,8 +171,17 @@ def extras_installed() -> dict[str, bool]:
     }
 
 
+def extra_of(requirement: Requirement) -> str:
+    """The extra that asks for a package; empty where the program itself does."""
+    name = str(requirement.marker or "").partition("extra ==")[2]
+    return name.strip(" \"'")
+
+
 def is_installed(requirement: Requirement) -> bool:
-    """Whether a version that fits is there."""
+    """Whether a version that fits is there, or none is needed with this Python."""
+    marker = requirement.marker
+    if marker and not marker.evaluate({"extra": extra_of(requirement)}):
+        return True
     version = installed_version(requirement.name)
     return bool(version) and requirement.specifier.contains(version, prereleases=True)
 
