@@ -4,10 +4,9 @@ PYTHON := $(shell command -v $(PYTHON) || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-HOST ?= 127.0.0.1
-PORT ?= 8000
 TESTERS ?= 2
-WEB_PORT ?= 8501
+# HOST, PORT and WEB_PORT go before TIMEOUT_KB_HOST, TIMEOUT_KB_PORT and TIMEOUT_KB_WEB_PORT.
+ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_PORT),--web-port $(WEB_PORT))
 
 .PHONY: run test lint bench evaluate lab mutation fit clean
 .DEFAULT_GOAL := run
@@ -15,9 +14,9 @@ WEB_PORT ?= 8501
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# What `make run` needs: the core and the page, no torch.
+# What `make run` needs: the core, the page and the Python client, no torch.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(BIN)/pip install --quiet --editable '.[web]'
+	$(BIN)/pip install --quiet --editable '.[web,client]'
 	@touch $@
 
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
@@ -27,7 +26,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
-	$(BIN)/timeout-kb up --host $(HOST) --port $(PORT) --web-port $(WEB_PORT)
+	$(BIN)/timeout-kb up $(ADDRESS)
 
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile $(ARGS)

@@ -236,9 +236,7 @@ def _open_index(
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
     tokens = fingerprint(tokenizer, lexicon)
-    stamp = Stamp(
-        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
-    )
+    stamp = _stamp(settings, embedder, tokens)
     index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
     if rebuild:
         index.rebuild()
@@ -249,6 +247,45 @@ def _open_index(
         index.catch_up()
     _write_stamp(settings.home / STAMP, stamp)
     return index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """The search index as it lies on the disk, before anything is built.
+
+    `outdated`: the next command builds it anew by itself. `behind`: it lacks later changes, which
+    the next command adds.
+    """
+
+    entries: int
+    outdated: bool = False
+    behind: bool = False
+
+
+def index_state(settings: Settings, store: Store) -> IndexState | None:
+    """The state of the search index; None where there is none yet. Nothing is built.
+
+    Raises:
+        DataError: the embedded model cannot be read.
+        SearchIndexError: the index is damaged or of another kind; the message names the repair.
+    """
+    folder, lexicon = settings.home / "index", settings.data / "lexicon"
+    if not (folder / "CURRENT").exists():
+        return None
+    embedder, tokenizer = load_embedder(settings), Tokenizer(lexicon)
+    tokens = fingerprint(tokenizer, lexicon)
+    if _updated(settings.home / STAMP, _stamp(settings, embedder, tokens)):
+        return IndexState(entries=0, outdated=True)
+    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
+    manifest = index.snapshot().manifest
+    return IndexState(entries=manifest.entries, behind=manifest.seq != store.last_seq())
+
+
+def _stamp(settings: Settings, embedder: Embedder, tokens: str) -> Stamp:
+    """What an opening with these parts leaves behind."""
+    return Stamp(
+        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
+    )
 
 
 def _updated(path: Path, now: Stamp) -> bool:

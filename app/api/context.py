@@ -63,6 +63,20 @@ class ApiContext:
     model_waits: anyio.CapacityLimiter
     answer_cache: AnswerCache
 
+    @classmethod
+    def of(cls, service: Service, settings: Settings, metrics: Metrics) -> ApiContext:
+        """The context of a server that answers with `service`."""
+        return cls(
+            service=service,
+            settings=settings,
+            metrics=metrics,
+            compute=anyio.CapacityLimiter(settings.threads),
+            streams=anyio.CapacityLimiter(STREAMS),
+            writes=anyio.CapacityLimiter(WRITES),
+            model_waits=anyio.CapacityLimiter(MODEL_WAITS),
+            answer_cache=AnswerCache(metrics),
+        )
+
     async def run(self, work: Callable[[], T], *, long: bool = False, write: bool = False) -> T:
         """Do `work` in a thread: a `long` one beside the short ones, so that they need not wait.
 

@@ -8,14 +8,12 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api.answer_cache import AnswerCache
 from app.api.auth import Guard, keys_path, read_access
-from app.api.context import MODEL_WAITS, STREAMS, WRITES, ApiContext, known_parameters
+from app.api.context import ApiContext, known_parameters
 from app.api.middleware import Observe, refuse_foreign
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
@@ -98,7 +96,7 @@ def create_app(
     metrics.registry.register(KeptSizes(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
-        version=_version(),
+        version=program_version(),
         description=ABOUT,
         docs_url="/docs",
         redoc_url=None,
@@ -106,16 +104,7 @@ def create_app(
         separate_input_output_schemas=False,
         lifespan=_warmed_up,
     )
-    app.state.context = ApiContext(
-        service=service,
-        settings=settings,
-        metrics=metrics,
-        compute=anyio.CapacityLimiter(settings.threads),
-        streams=anyio.CapacityLimiter(STREAMS),
-        writes=anyio.CapacityLimiter(WRITES),
-        model_waits=anyio.CapacityLimiter(MODEL_WAITS),
-        answer_cache=AnswerCache(metrics),
-    )
+    app.state.context = ApiContext.of(service, settings, metrics)
     app.state.open_chat = cache(lambda: chat or Chat(service))  # opening reads phrases
     app.state.guard = Guard(
         keys_path(settings), shut=not is_loopback(settings.host), workers=workers
@@ -162,7 +151,8 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
         await app.state.slack.close()
 
 
-def _version() -> str:
+def program_version() -> str:
+    """The version of the installed package, ``0`` in a checkout that is not installed."""
     try:
         return metadata.version("timeout-kb")
     except metadata.PackageNotFoundError:  # a checkout that is not installed

@@ -27,6 +27,7 @@ KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed co
 GRACE_S = 10  # running requests may finish this long after the signal to stop
 HEALTHCHECK_S = 15  # of a worker: while it loads it may not answer for a while
 HEALTH = "/healthz"
+EXAMPLE = "rank 3: CUDA out of memory. rank 0: Watchdog caught collective operation timeout"
 
 
 @click.command("serve")
@@ -162,7 +163,10 @@ def announce(settings: Settings, address: str, *, lead: str = "timeout-kb answer
     """Say where the API answers, and that only this machine gets in where there are no keys."""
     from app.api.auth import no_keys_notice
 
-    if notice := no_keys_notice(settings):
+    notice = no_keys_notice(settings)
+    key = "" if notice else " -H 'Authorization: Bearer KEY'"
+    if notice:
         note(notice)
     note(f"{lead} {address} (documentation: {address}/docs). Try:")
-    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")
+    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain'{key} -d '{EXAMPLE}'")
+    note("  (a log: -T job.log in place of -d)")

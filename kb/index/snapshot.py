@@ -25,6 +25,7 @@ from kb.index.lexical import ChunkWords, LexicalIndex
 from kb.index.vector_index import VectorIndex
 from kb.knowledge.facets import fold
 from kb.store import ChunkChanges, Store
+from kb.text.tokenizer import JIEBA
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -113,7 +114,7 @@ class Sources:
             model=self.embedder.name,
             dimension=self.embedder.dimension,
             tokens=self.fingerprint,
-            jieba=version("jieba"),
+            jieba=JIEBA,
             vectors=self.vectors.library(),
             tantivy=version("tantivy"),
         )

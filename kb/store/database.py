@@ -106,6 +106,7 @@ LATER_TABLES = (
 )
 
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
+CHECK_TIMEOUT_MS = 2_000  # who asks whether all is well does not wait for a writer
 CACHE_KIB = 16 * 1024  # page cache a connection: the tag tables of 100k entries
 _FOLDER = "make the folder writable, or set TIMEOUT_KB_HOME to one that is"
 _DAMAGED = (
@@ -229,6 +230,29 @@ def prepare(connection: sqlite3.Connection, path: object) -> None:
     for statement in LATER_TABLES:
         connection.execute(statement)
     quota.adopt(connection)
+
+
+def check_database(path: Path) -> None:
+    """Whether the database at `path` is whole, of this version, and can be written.
+
+    Raises:
+        StoreError: it is not; the message says what to do.
+    """
+    database = Database(path)
+    with database.errors():
+        connection = database.connect()
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {CHECK_TIMEOUT_MS}")
+            _is_ready(connection, path)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            connection.execute("BEGIN IMMEDIATE")
+            connection.rollback()
+        finally:
+            connection.close()
+    if found != "ok":
+        values = {"path": str(path), "why": str(found)}
+        message = f"{path} is damaged ({found})"
+        raise StoreError(message, todo=_DAMAGED, reason="store_damaged", values=values)
 
 
 def _make_tables(connection: sqlite3.Connection, path: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
@@ -34,8 +33,8 @@ from app.api.schemas import (
     FeedbackRequest,
     MergeRequest,
     NewEntry,
-    RefusedFile,
     ResolveRequest,
+    added_entries,
     entry_detail,
 )
 from app.inputs.contributions import (
@@ -56,7 +55,6 @@ from app.inputs.contributions import (
     restore,
 )
 from app.inputs.uploads import upload_folder
-from app.render.errors import why_refused
 from app.render.incident_markdown import render_incidents
 from kb.errors import InputError
 from kb.knowledge.labels import Words
@@ -100,7 +98,7 @@ async def add(request: Request) -> Response:
         raise unsupported(media, tuple(_BODIES))
     single = len(report.entries) == 1
     headers = {"Location": f"/v1/entries/{report.entries[0]}"} if single else None
-    return json_response(_added(report, words_of(request)), status=201, headers=headers)
+    return json_response(added_entries(report, words_of(request)), status=201, headers=headers)
 
 
 async def _add_form(request: Request, context: ApiContext) -> ImportReport:
@@ -120,23 +118,6 @@ async def _add_form(request: Request, context: ApiContext) -> ImportReport:
                 return add_files(context.service, folder.paths)
 
         return await context.run(work, write=True)
-
-
-def _added(report: ImportReport, words: Words) -> AddedEntries:
-    return AddedEntries(
-        added=report.added,
-        updated=report.updated,
-        unchanged=report.unchanged,
-        ids=tuple(report.entries),
-        refused=tuple(
-            RefusedFile(
-                name=Path(item.path).name,
-                reason=why_refused(item.reason, words, code=item.code, values=item.values),
-            )
-            for item in report.refused
-        ),
-        near_duplicates=tuple(report.near_duplicates),
-    )
 
 
 @router.post(
