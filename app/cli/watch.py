@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from app.capture.dumps import new_dumps
 from app.cli.common import State, format_option, language_option, note, usage, write_diagnosis
 from app.cli.diagnose import dump_option
 from app.cli.watched_process import (
     OutputRecord,
     SilenceWatch,
     WatchedProcess,
-    new_dumps,
     scratch,
     stoppable,
 )

@@ -16,7 +16,7 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,7 +30,6 @@ BLOCK_BYTES = 64 * 1024  # small pieces are gathered up to this size, lines cut 
 DRAIN_S = 2.0  # after the command's end, for output of processes it left behind
 POLL_S = 0.05
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
-CLOCK_S = 5.0  # a file server's clock may be this far behind
 BY_SIGNAL = 128  # and the number
 FORWARDED = frozenset(
     {
@@ -316,31 +315,6 @@ class SilenceWatch:
         """End, after a diagnosis that is being written."""
         self._stopped.set()
         self._thread.join()
-
-
-def new_dumps(
-    folders: Sequence[Path], environ: Mapping[str, str], *, since_s: float
-) -> tuple[Path, ...]:
-    """Flight-recorder files written after `since_s` (epoch) in `folders` or as `environ` says.
-
-    The variables name a prefix: rank 3 writes ``<prefix>3``. Older files are of another run.
-    """
-    paths = [path for folder in folders for path in _files(folder)]
-    for name in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"):
-        if prefix := environ.get(name, ""):
-            place = Path(prefix)
-            paths += [path for path in _files(place.parent) if path.name.startswith(place.name)]
-    fresh = {path for path in paths if path.stat().st_mtime >= since_s - CLOCK_S}
-    return tuple(sorted(fresh))
-
-
-def _files(folder: Path) -> list[Path]:
-    if folder.is_file():
-        return [folder]
-    try:
-        return [path for path in folder.iterdir() if path.is_file()]
-    except OSError:
-        return []
 
 
 @contextlib.contextmanager

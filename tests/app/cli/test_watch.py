@@ -22,8 +22,9 @@ from typing import IO, Any
 
 import pytest
 
+from app.capture.dumps import new_dumps
 from app.cli import watched_process
-from app.cli.watched_process import OutputRecord, new_dumps
+from app.cli.watched_process import OutputRecord
 from kb.bootstrap import open_service
 from kb.settings import Settings
 
