@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kb.incidents.attempts import JOB_VARIABLES, job_of
+
 PROC = Path("/proc")
 MAX_COMMAND = 400  # characters of a command line that are shown
 # Launchers set them, the most telling first; the first one that any process of a job has decides.
@@ -22,15 +24,6 @@ RANK_VARIABLES = (
     "LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "SLURM_LOCALID",
-)
-JOB_VARIABLES = (
-    "SLURM_JOB_ID",
-    "TORCHELASTIC_RUN_ID",
-    "PBS_JOBID",
-    "LSB_JOBID",
-    "RAY_JOB_ID",
-    "JOB_NAME",
-    "JOB_ID",
 )
 _MEETING_POINT = ("MASTER_ADDR", "MASTER_PORT")  # where the ranks of one job meet
 # Servers rename their workers: VLLM::Worker_TP1, sglang::scheduler_TP1, ray::RayTrainWorker
@@ -162,11 +155,8 @@ def _may_be_rank(process: HostProcess) -> bool:
 
 def job_name(environ: Mapping[str, str]) -> str:
     """What tells a job from others on this host; empty where its processes do not say."""
-    for variable in JOB_VARIABLES:
-        value = environ.get(variable, "")
-        if value and value != "none":  # what torchrun sets where nobody names the run
-            return value
-    return ":".join(filter(None, (environ.get(name, "") for name in _MEETING_POINT)))
+    point = ":".join(filter(None, (environ.get(name, "") for name in _MEETING_POINT)))
+    return job_of(environ) or point
 
 
 def _ancestors(processes: Mapping[int, HostProcess], pid: int) -> Iterator[int]:

@@ -26,7 +26,7 @@ from kb.evidence.detect import evidence_kind
 from kb.text.redact import redact
 
 MAX_TEXT = 2 * 1024 * 1024  # bytes of a text; of a longer one the end
-MAX_LOG = 8 * 1024 * 1024  # bytes of the job's output: a quarter of its beginning, else its end
+MAX_LOG = 20 * 1024 * 1024  # bytes of the job's output: a fifth of its beginning, else its end
 MAX_DUMPS = 24 * 1024 * 1024  # bytes of all dumps; all of it stays below the server's 64 MiB
 KERNEL_S = 3600.0  # how far back kernel lines reach
 BUSY_S = 1.0  # over which the share of a core is measured
@@ -49,12 +49,11 @@ _HOST = re.compile(r"[^\w.-]+")
 class CaptureRequest:
     """What to take: a job's processes, its output so far, and where its dumps lie.
 
-    `remark` is what is known of the job beside its output, `since_s` when it began.
+    `since_s` is when it began (epoch), by default when its first rank did.
     """
 
     processes: JobProcesses
-    log: bytes = b""
-    remark: str = ""
+    log: Path | None = None
     dumps: tuple[Path, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     since_s: float = 0.0
@@ -205,14 +204,11 @@ class _Taking:
             self.add_text(f"df{option}.txt", done.output)
 
     def log(self) -> None:
-        """The job's output, its beginning and its end, and what is known of it without a line."""
-        data = self.request.log
-        if len(data) > MAX_LOG:
-            cut = b"\n(%d bytes of output left out here)\n" % (len(data) - MAX_LOG)
-            data = data[: MAX_LOG // 4] + cut + data[-(MAX_LOG - MAX_LOG // 4) :]
+        """The job's output, of more than `MAX_LOG` its beginning and its end."""
+        data = _ends_of(self.request.log) if self.request.log else b""
         text = data.decode("utf-8", "replace")
         lines = text.splitlines(keepends=True)
-        self.add("job.log", "".join(redact(line)[0] for line in lines) + self.request.remark, "log")
+        self.add("job.log", "".join(redact(line)[0] for line in lines), "log")
 
 
 def take_capture(request: CaptureRequest, budget: Budget) -> HostCapture:
@@ -233,6 +229,9 @@ def take_capture(request: CaptureRequest, budget: Budget) -> HostCapture:
         for name, step in running:
             try:
                 step.result()
+            except KeyboardInterrupt:
+                budget.end()
+                raise
             except (OSError, ValueError, InputError) as error:  # one source less, the rest stays
                 values = {"what": name, "why": redact(str(error))[0][:200]}
                 taking.gaps.append(CaptureGap("capture.step_failed", values))
@@ -248,6 +247,18 @@ def take_capture(request: CaptureRequest, budget: Budget) -> HostCapture:
     return HostCapture(host=host, files=tuple(sorted(taking.files, key=lambda item: item[0].name)))
 
 
+def _ends_of(path: Path) -> bytes:
+    """A file, of a longer one than `MAX_LOG` its beginning and its end."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= MAX_LOG:
+            return file.read(MAX_LOG)
+        first = file.read(MAX_LOG // 5)
+        file.seek(size - (MAX_LOG - MAX_LOG // 5))
+        cut = b"\n(%d bytes of output left out here)\n" % (size - MAX_LOG)
+        return first + cut + file.read(MAX_LOG)
+
+
 def host_name() -> str:
     """This host's name as a folder of an archive."""
     return _HOST.sub("_", platform.node()) or "host"
@@ -255,7 +266,8 @@ def host_name() -> str:
 
 def _of_rank(stack: TakenStack) -> str:
     process = stack.process
-    return f"pid_{process.pid}" if process.rank is None else f"rank_{process.rank}"
+    # A number at the end of a name would be read as a rank.
+    return f"{process.pid}-process" if process.rank is None else f"rank_{process.rank}"
 
 
 def _is_evidence(text: bytes) -> bool:

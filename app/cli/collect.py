@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,14 +93,14 @@ def command(
     else:
         request = CaptureRequest(
             processes=processes_of(pids, job),
-            log=log.read_bytes() if log else b"",
+            log=log,
             dumps=dumps,
             native=native,
         )
         captures = [take_capture(request, Budget())]
     archive = archive_of(captures, job)
     if output == Path("-"):
-        click.get_binary_stream("stdout").write(archive)
+        sys.stdout.buffer.write(archive)
         return
     if output is None:
         output = new_archive(Path(), job or captures[0].host.name, archive)

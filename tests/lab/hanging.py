@@ -24,6 +24,7 @@ from pathlib import Path
 from app.capture.archive import groups_of
 from app.capture.budget import Budget
 from app.capture.processes import below, host_processes, with_ranks
+from app.capture.stacks import pyspy_program
 from app.capture.take import CaptureRequest, HostCapture, take_capture
 from kb.evidence.stacks import StackGroup
 
@@ -147,6 +148,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if pyspy_program() is None:
+        parser.error("py-spy is missing: pip install 'timeout-kb[capture]'")
     chance = random.Random(options.seed)
     named = 0
     for number in range(options.runs):
