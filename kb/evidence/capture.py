@@ -190,7 +190,7 @@ def unpack(chunks: Iterable[bytes], folder: Path, *, name: str) -> None:
                         reason="too_large",
                         values={"name": name, "size": str(MAX_UNPACKED >> 20)},
                     )
-                path = folder / _safe(member.name or "file")
+                path = folder / _safe(member.name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("wb") as file:
                     for piece in iter(lambda: content.read(CHUNK_BYTES), b""):  # noqa: B023
@@ -208,4 +208,4 @@ def unpack(chunks: Iterable[bytes], folder: Path, *, name: str) -> None:
 def _safe(name: str) -> PurePosixPath:
     """A path below the folder it is put into, whatever the archive calls it."""
     parts = [_UNSAFE.sub("_", part).lstrip(".") for part in PurePosixPath(name).parts]
-    return PurePosixPath(*(part[-200:] for part in parts if part and part != "_"))
+    return PurePosixPath(*(part[-200:] for part in parts if part and part != "_") or ("file",))

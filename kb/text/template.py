@@ -9,7 +9,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _VARIABLE = re.compile(
     r"0x[0-9a-fA-F]+|/[^\s'\"]+|\b(?=[0-9a-f]{0,63}\d)[0-9a-f]{8,64}\b|\d+(?:[.,:eE+_-]+\d+)*%?"
 )
-_BAR = re.compile("[\u2500-\u259f#=>.*-]{3,}")
+_BAR = re.compile("[\u2500-\u259f]+|[#=>.*-]{3,}")
 
 
 def line_template(line: str) -> str:

@@ -26,6 +26,8 @@ from app.capture.dumps import new_dumps
 from app.cli import watched_process
 from app.cli.watched_process import OutputRecord
 from kb.bootstrap import open_service
+from kb.evidence.capture import read_capture
+from kb.incidents.attempts import read_attempts
 from kb.settings import Settings
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
@@ -452,17 +454,71 @@ def test_dumps_named_in_the_environment_take_part(run: Run, tmp_path: Path) -> N
     assert answer["incident"]["world_size"] == 4
 
 
-def test_a_silent_job_is_diagnosed_and_goes_on(start: Start) -> None:
-    """After so many seconds without output the answer comes, once; the job ends as it wants."""
-    job = f"import sys; print({WATCHDOG!r}, flush=True); sys.stdin.read(); print('done')"
-    with start(job, "--hang-after", "0.5", stdin=subprocess.PIPE) as process:
+SILENT = f"import sys; print({WATCHDOG!r}, flush=True); sys.stdin.read(); print('done')"
+
+
+def test_a_silent_job_is_captured_once_and_goes_on(start: Start, tmp_path: Path) -> None:
+    """After so many seconds without output it is said in a few lines; the job ends as it wants."""
+    options = ("--hang-after", "0.5", "--captures", str(tmp_path))
+    with start(SILENT, *options, stdin=subprocess.PIPE) as process:
         assert process.stderr is not None
-        said = until(process.stderr, b"2 lines in ")  # the last line of the answer
-        assert b"ALLREDUCE" in said
+        said = until(process.stderr, b"All of it: timeout-kb diagnose").decode()
         out, rest = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert out.decode() == f"{WATCHDOG}\ndone\n"
-    assert b"ALLREDUCE" not in rest
+    assert rest == b""  # it ended at once: nobody can say that it was slow
+    assert said.startswith("timeout-kb watch: no output for 0.5 seconds; the job still runs\n")
+    assert len(said.splitlines()) <= 15
+    (archive,) = tmp_path.iterdir()
+    assert f"  Archive: {archive}\n" in said
+    manifest, contents = read_capture(archive.read_bytes())
+    files = {
+        file.name.partition("/")[2]: data
+        for file, data in zip(manifest.files, contents, strict=True)
+    }
+    assert files["job.log"].decode().startswith(WATCHDOG)
+    assert b"state S (sleeping)" in files["processes.txt"]
+
+
+def test_slow_work_is_taken_back(start: Start, tmp_path: Path) -> None:
+    """A job that prints again and lives on was slow, and that is said in one line."""
+    job = "import sys; print('step 1', flush=True); input(); print('step 2', flush=True); input()"
+    options = ("--hang-after", "0.5", "--captures", str(tmp_path))
+    with start(job, *options, stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        until(process.stderr, b"All of it")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert b"the job went on after" in until(process.stderr, b"went on")
+        process.communicate(b"\n", timeout=DEADLINE_S)
+    assert process.returncode == 0
+
+
+def test_a_watch_that_is_killed_leaves_no_half_archive(start: Start, tmp_path: Path) -> None:
+    """Killed amid the capture, it has written nothing; what lies there is whole."""
+    options = ("--hang-after", "0.2", "--captures", str(tmp_path))
+    with start(SILENT, *options, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        until(process.stdout, b"ALLREDUCE")
+        threading.Event().wait(0.6)  # a capture takes a second
+        process.kill()
+        process.communicate(timeout=DEADLINE_S)
+    for path in tmp_path.iterdir():
+        assert path.name.endswith(".tar.zst")
+        assert read_capture(path.read_bytes())[0].files
+
+
+def test_attempts_of_a_job_are_compared(run: Run, tmp_path: Path, home: Path) -> None:
+    """The third end of one kind without a step gained is told; ends that are fine are kept too."""
+    options = ("--job", f"llama-{tmp_path.name}", "--captures", str(tmp_path))
+    said = [run(DYING, *options).stderr.decode() for _ in range(3)]
+    assert "Nothing speaks against a retry" in said[0]
+    assert "Same root as last time (rank-crash)" in said[1]
+    assert "3rd time in a row, same root (rank-crash), no step gained: a retry will not" in said[2]
+    assert run("pass", *options).returncode == 0
+    attempts = read_attempts(home, options[1])
+    assert [attempt.exit_code for attempt in attempts] == [7, 7, 7, 0]
 
 
 @pytest.fixture(scope="module")
