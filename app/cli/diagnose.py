@@ -25,11 +25,7 @@ from app.cli.common import (
     write_diagnosis,
     write_json,
 )
-from app.render.attempts import attempt_lines
-from app.render.baseline import baseline_lines
 from kb.incidents.attempts import job_of
-from kb.knowledge.labels import Words
-from kb.logs.baseline import compare
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
@@ -94,6 +90,8 @@ def command(
     nothing speaks against a retry; 4: one will not help. Without FILE that is told by the attempts
     known so far.
     """
+    from kb.knowledge.labels import Words
+
     state = context.find_object(State) or State()
     job = job or (job_of(os.environ) if only_retry else "")
     if only_retry:
@@ -114,9 +112,14 @@ def command(
         write_diagnosis(state, diagnosis, labels, form, full=full)
         words = Words(labels, diagnosis.language)
         if baseline:
+            from app.render.baseline import baseline_lines
+            from kb.logs.baseline import compare
+
             compared = compare([path for path in files if path != Path("-")], baseline)
             click.echo("\n" + "\n".join(baseline_lines(compared, words, width=text_width())))
         if job:
+            from app.render.attempts import attempt_lines
+
             attempts = _keep_attempt(state, job, reading, diagnosis)
             for line in attempt_lines(job, attempts, words):
                 note(line)
@@ -137,6 +140,7 @@ def _retry(
     language: Language | None,
 ) -> int:
     """Print whether a retry may help, and the exit code that says so."""
+    from app.render.attempts import attempt_lines
     from kb.incidents.attempts import read_attempts, retry_verdict
 
     if files or dumps:

@@ -8,8 +8,6 @@ from app.render.escape import plain
 from kb.incidents.attempts import Attempt, retry_verdict
 from kb.knowledge.labels import Words
 
-_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-
 
 def attempt_lines(job: str, attempts: Sequence[Attempt], words: Words) -> list[str]:
     """Which attempt it was with its progress, then what that means for a retry."""
@@ -34,16 +32,9 @@ def verdict_line(attempts: Sequence[Attempt], words: Words) -> str:
     verdict = retry_verdict(attempts)
     root = plain(attempts[-1].root) if attempts else ""
     if verdict.hopeless:
-        count = verdict.same_root
-        return words("attempt.hopeless", count=count, ordinal=_ordinal(count), root=root)
+        return words("attempt.hopeless", count=verdict.same_root, root=root)
     if verdict.gained:
         return words("attempt.gained", count=verdict.gained)
     if verdict.same_root > 1:
         return words("attempt.same", root=root)
     return words("attempt.may_help")
-
-
-def _ordinal(number: int) -> str:
-    """``3rd``."""
-    teen = number % 100 in (11, 12, 13)
-    return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"

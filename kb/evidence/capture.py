@@ -208,4 +208,5 @@ def unpack(chunks: Iterable[bytes], folder: Path, *, name: str) -> None:
 def _safe(name: str) -> PurePosixPath:
     """A path below the folder it is put into, whatever the archive calls it."""
     parts = [_UNSAFE.sub("_", part).lstrip(".") for part in PurePosixPath(name).parts]
-    return PurePosixPath(*(part[-200:] for part in parts if part and part != "_") or ("file",))
+    names = [part[-200:] for part in parts if part and part != "_"]
+    return PurePosixPath(*names or ["file"])

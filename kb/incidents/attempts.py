@@ -57,7 +57,7 @@ class Attempt(msgspec.Struct, frozen=True):
     last_step: int | None = None
 
 
-class _File(msgspec.Struct, frozen=True):
+class _AttemptsFile(msgspec.Struct, frozen=True):
     schema: str
     job: str
     attempts: tuple[Attempt, ...]
@@ -106,7 +106,7 @@ def read_attempts(home: Path, job: str) -> tuple[Attempt, ...]:
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", todo="make it readable") from error
     try:
-        file = msgspec.json.decode(data, type=_File)
+        file = msgspec.json.decode(data, type=_AttemptsFile)
     except msgspec.DecodeError as error:
         raise StoreError(f"{path}: {error}", todo="delete it: attempts start anew") from error
     if file.schema != SCHEMA:
@@ -129,7 +129,7 @@ def add_attempt(home: Path, job: str, attempt: Attempt) -> tuple[Attempt, ...]:
         if attempt.start is not None and known and known[-1].start == attempt.start:
             known = known[:-1]
         attempts = (*known, attempt)[-MAX_ATTEMPTS:]
-        file = _File(schema=SCHEMA, job=job, attempts=attempts)
+        file = _AttemptsFile(schema=SCHEMA, job=job, attempts=attempts)
         write_file(path, msgspec.json.encode(file), mode=0o600)
     return attempts
 

@@ -515,7 +515,7 @@ def test_attempts_of_a_job_are_compared(run: Run, tmp_path: Path, home: Path) ->
     said = [run(DYING, *options).stderr.decode() for _ in range(3)]
     assert "Nothing speaks against a retry" in said[0]
     assert "Same root as last time (rank-crash)" in said[1]
-    assert "3rd time in a row, same root (rank-crash), no step gained: a retry will not" in said[2]
+    assert "3 times in a row, same root (rank-crash), no step gained: a retry will not" in said[2]
     assert run("pass", *options).returncode == 0
     attempts = read_attempts(home, options[1])
     assert [attempt.exit_code for attempt in attempts] == [7, 7, 7, 0]
