@@ -15,7 +15,7 @@ from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis
 
 MAX_PLACES = 6
-MAX_GAPS = 3
+MAX_GAPS = 2
 MAX_LINES = 15
 LINE_CELLS = 240
 SEEN = frozenset({"log", "rank"})  # evidence out of the output and the processes themselves
