@@ -242,7 +242,7 @@ def take_capture(request: CaptureRequest, budget: Budget) -> HostCapture:
         ranks=tuple(rank.rank for rank in taking.ranks if rank.rank is not None),
         processes=len(taking.everyone),
         took_s=round(budget.spent_s, 1),
-        gaps=tuple(sorted(taking.gaps, key=lambda gap: (gap.label, str(gap.values)))),
+        gaps=tuple(sorted(taking.gaps, key=_gap_order)),
     )
     return HostCapture(host=host, files=tuple(sorted(taking.files, key=lambda item: item[0].name)))
 
@@ -262,6 +262,11 @@ def _ends_of(path: Path) -> bytes:
 def host_name() -> str:
     """This host's name as a folder of an archive."""
     return _HOST.sub("_", platform.node()) or "host"
+
+
+def _gap_order(gap: CaptureGap) -> tuple[bool, str, str]:
+    """Missing stacks first, missing dumps last: these only a new start can bring."""
+    return (gap.label == "capture.no_dumps", gap.label, str(gap.values))
 
 
 def _of_rank(stack: TakenStack) -> str:
