@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -28,7 +28,7 @@ from kb.errors import KBError
 from kb.incidents.attempts import add_attempt, job_of, start_of
 
 if TYPE_CHECKING:
-    from kb.evidence.capture import CapturedHost
+    from kb.evidence.capture import CapturedHost, CaptureFile
     from kb.evidence.stacks import StackGroup
     from kb.incidents.attempts import Attempt
     from kb.knowledge.labels import Words
@@ -142,6 +142,7 @@ class _Watcher:
         self._started_s = time.time()
         self._silent_at = 0  # bytes printed before the last silence
         self._stop = threading.Event()  # ends a capture
+        self._last_stacks: tuple[tuple[CaptureFile, bytes], ...] = ()  # of the last silence
 
     def run(
         self, command: tuple[str, ...], whole: BinaryIO | None, hang_after: float | None
@@ -204,10 +205,8 @@ class _Watcher:
                 capture = self._captured(path, pid=process.pid, limit_s=CAPTURE_S)
                 if self._stop.is_set():
                     return  # it ended meanwhile and is explained in a moment
-                dumps = new_dumps(self._request.dumps, self._environ, since_s=self._started_s)
-                if self._request.post and self._posted(path, (*dumps, capture.path)):
-                    return
-                self._tell_silence(capture, after_s)
+                if not (self._request.post and self._posted(capture.path, ())):
+                    self._tell_silence(capture, after_s)
 
         self._guarded(explain)
 
@@ -236,6 +235,7 @@ class _Watcher:
                 reading = service.read_text(text) if text.strip() else None
             failed = reading and (reading.incident.has_timeout or reading.incident.first_error)
             if not failed:
+                self._last_stacks = ()
                 words = self._state.words(self._request.language)
                 _report(words("capture.went_on", seconds=f"{silent_s:.0f}"))
 
@@ -279,6 +279,9 @@ class _Watcher:
             since_s=self._started_s,
         )
         capture = take_capture(request, Budget(limit_s, self._stop))
+        if pid is None:  # of what is no more the last silence tells
+            capture = replace(capture, files=(*capture.files, *self._last_stacks))
+        self._last_stacks = tuple(item for item in capture.files if "/stacks/" in item[0].name)
         folder = self._request.captures or self._state.settings.home / "captures"
         make_state_folder(folder)
         job = self._request.job or capture.host.name
