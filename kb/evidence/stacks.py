@@ -121,13 +121,58 @@ def parse_stacks(text: str, *, name: str = "") -> tuple[Stack, ...]:
     return tuple(stacks)
 
 
-def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
-    """Compare the stacks of a job's ranks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackGroup:
+    """Processes that stand alike: where, whether they only wait there, and whether others do not.
+
+    `call` is the function they are in, `spot` its source line (``train.py:43``), or empty.
+    """
+
+    ranks: tuple[int, ...]
+    pids: tuple[int, ...]
+    call: str
+    spot: str
+    place: str
+    waits: bool
+    odd: bool
+
+
+def stack_groups(stacks: Sequence[Stack]) -> tuple[StackGroup, ...]:
+    """Who stands where: the largest group first, those that stand elsewhere last."""
+    groups = _grouped(stacks)
+    odd, _ = _odd_ones(stacks, list(groups.values()))
+    named = [_group_of(members, odd=members[0] in odd) for members in groups.values()]
+    return tuple(
+        sorted(named, key=lambda g: (g.odd, -len(g.ranks) - len(g.pids), g.ranks, g.pids, g.spot))
+    )
+
+
+def _group_of(members: Sequence[Stack], *, odd: bool) -> StackGroup:
+    first = members[0]
+    inner = first.frames[0] if first.frames else None
+    return StackGroup(
+        ranks=tuple(sorted(stack.rank for stack in members if stack.rank is not None)),
+        pids=tuple(sorted(s.pid for s in members if s.rank is None and s.pid is not None)),
+        call=first.call or next(iter(first.own), inner.function if inner else ""),
+        spot=first.spot,
+        place=first.place,
+        waits=first.waits,
+        odd=odd,
+    )
+
+
+def _grouped(stacks: Sequence[Stack]) -> dict[tuple[str, ...], list[Stack]]:
     groups: dict[tuple[str, ...], list[Stack]] = defaultdict(list)
     for stack in stacks:
         # where a rank waits is one line of the program; where it works is another at each look
         spot = stack.spot if stack.waits else ""
         groups[(stack.place, spot, *stack.own)].append(stack)
+    return groups
+
+
+def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
+    """Compare the stacks of a job's ranks."""
+    groups = _grouped(stacks)
     facts = [
         Fact(
             name="stack_group",
@@ -176,7 +221,7 @@ def _odd_ones(stacks: Sequence[Stack], groups: list[list[Stack]]) -> tuple[list[
     """
     waiting = [stack for stack in stacks if stack.waits]
     odd = [stack for stack in stacks if not stack.waits]
-    if odd and len(odd) < len(waiting):
+    if odd and len(odd) <= len(waiting):  # of two ranks it is the one that does not wait
         return odd, _where(waiting[0])
     if not odd and len(groups) > 1:
         groups = sorted(groups, key=lambda group: (-len(group), group[0].line))
