@@ -20,7 +20,7 @@ from kb.types.entries import Entry
 
 ADDRESSES = ("url", "source", "link")  # fields of the front matter that may say where it stood
 _FRONT = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
-_TITLE = re.compile(r"^#\s+(\S.*?)\s*#*$")
+_TITLE = re.compile(r"^#\s+(\S.*)$")
 _SETEXT = re.compile(r"^(=+|-{3,})\s*$")
 
 
@@ -54,7 +54,7 @@ def read_markdown(text: str, words: WordLists) -> Document:
     filled = [index for index, line in enumerate(lines) if line.strip()]
     title = ""
     if filled and (match := _TITLE.match(lines[filled[0]])):
-        title = match[1]
+        title = match[1].rstrip().rstrip("#").rstrip()
         head = read_head(["title", *lines[filled[0] + 1 :]], words)
         lines = lines[filled[0] + 1 :]
         if head.date or head.author:  # a byline right under the title

@@ -122,7 +122,7 @@ _WH = re.compile(
     r"(?i)\b(?:what|which|who|whose|why|how|when|where|show|tell|list|repeat|remind|sum)\b|[?？]"
     r"|什么|啥|谁|哪|怎|为何|吗|呢|几|多|复述|总结|列|说说|讲"
 )
-_SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
+_SETTING = re.compile(r"[A-Za-z][A-Za-z0-9]{0,40}(?:[._][A-Za-z0-9]{1,40}){1,12}")
 _VALUE = re.compile(r"[A-Za-z0-9_.]{1,80}=\S{1,80}")
 _WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]")
 _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")

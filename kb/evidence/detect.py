@@ -28,6 +28,7 @@ from kb.files.log_source import file_chunks
 EvidenceKind = Literal["flight_recorder", "torchrun", "ras", "stacks", "kernel"]
 
 HEAD_BYTES = 16 * 1024  # of a file, to tell what it is
+MAX_NAME = 255  # characters of a file's name that are looked at, as file systems allow
 STREAM_HEAD_BYTES = 64 * 1024  # of a stream; torchrun's error files are smaller
 END_BYTES = 16 * 1024  # at a file's end, for `END_LINES`
 END_LINES = 50  # most of which must look like the kind it begins as
@@ -47,7 +48,7 @@ _EVIDENCE_NAME = re.compile(
 
 def named_like_evidence(name: str) -> bool:
     """Whether a file's name alone says that it may be evidence, such as ``nccl_trace_rank_3``."""
-    return _EVIDENCE_NAME.search(name.lower()) is not None
+    return _EVIDENCE_NAME.search(name.lower()[-MAX_NAME:]) is not None
 
 
 def evidence_among(paths: Iterable[Path]) -> dict[Path, EvidenceKind]:

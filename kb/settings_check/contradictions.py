@@ -33,7 +33,7 @@ _BRANCH = re.compile(
 )
 _CLOCK = re.compile(r"\[(?:(\d{1,3}):)?(\d{1,2}):(\d{2})<")  # elapsed time of a progress bar
 _PURE_ASSIGNMENT = re.compile(
-    r"\s*(?:export\s|ENV\s|set(?:env)?\s)?\s*\w+\s?=\s?\S+(?:\s+\w+=\S+)*\s*$"
+    r"\s*(?:(?:export|ENV|set(?:env)?)\s+)?\w+\s?=\s?\S++(?:\s+\w+=\S++)*+\s*$"
 )
 
 

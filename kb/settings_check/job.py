@@ -23,7 +23,7 @@ COUNTS = ("nodes", "processes_per_node", "processes")  # options that make a lin
 _VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|\$\{[^}\n]{0,200}\}[^\s"'`;|&)\]]{0,80}|[^\s"'`;|&)\]]+)"""
 _REFERENCE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?\}?\Z")
 _HEADER = re.compile(r"\s*#(?:SBATCH|PBS|BSUB)\b")
-_LIST_ITEM = re.compile(r"\s*[-\[\"', ]*--?[a-z]")  # an argument on a line of its own
+_LIST_ITEM = re.compile(r"[\s\[\"',-]*-[a-z]")  # an argument on a line of its own
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+|ENV\s+|set\s+)?[A-Z]\w*=")
 _INTEGER = re.compile(r"\d{1,7}\Z")
 

@@ -31,8 +31,8 @@ MAX_RANKS = 1_000_000  # no job is larger; a wrong rank list must not make a tab
 MAX_MEMBERS = 16_000_000  # length of all rank lists; 16,384 ranks in 140 groups, as text
 MAX_DTYPE = 64  # characters; no data type has a longer name
 
-_RANK = re.compile(r"(\d+)(?:\.[A-Za-z]+)*\Z")
-_P2P = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})\Z")
+_RANK = re.compile(r"(?<![0-9])([0-9]{1,9})(?:\.[A-Za-z]{1,9}){0,4}\Z")
+_P2P = re.compile(r"(send|recv) ([0-9]{1,7})(?:->|<-)([0-9]{1,7})\Z")
 _TODO = "pass the folder the flight recorder wrote: one file a rank, the name ends in the rank"
 
 
@@ -105,7 +105,7 @@ def version_pair(version: str) -> tuple[int, int]:
     Raises:
         InputError: not two numbers joined by a dot.
     """
-    match = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", version)
+    match = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", version)
     if match is None:
         raise InputError(
             f"format version {version!r} is not a number pair",
@@ -207,7 +207,7 @@ def _members(value: object, file: str) -> dict[GroupKey, tuple[int, ...]]:
             raise _refused("no_dump", file, " lists more ranks than any job has")
         numbers: tuple[int, ...] = ()
         if isinstance(ranks, str):
-            numbers = tuple(int(part) for part in re.findall(r"\d{1,7}", ranks))
+            numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,7}", ranks))
         elif isinstance(ranks, (list, tuple)):
             numbers = tuple(_number(rank) for rank in ranks)
         numbers = tuple(rank for rank in numbers if 0 <= rank <= MAX_RANKS)
