@@ -8,7 +8,7 @@ MAX_SENTENCES = 12  # of a message; what comes after them is read as part of a r
 MAX_CLAUSES = 12  # of a sentence; a person's has fewer
 # Not behind an ellipsis, nor between “no.” and its number.
 _SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+\d)\s+|(?<=[。！？])|(?<=……)|\n+"
+    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+[0-9])\s+|(?<=[。！？])|(?<=……)|\n+"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LATIN = re.compile(r"[A-Za-z][a-z']+")

@@ -38,11 +38,13 @@ BLOCK_LINES = 8  # so many lines in a row of no evidence are a log's; nvidia-smi
 STACK_LINES = 2  # faulthandler may print one line before the first thread, a crash prints more
 REPORT_LINES = 10  # within which a RAS report has its version and its first headings
 _RECORDER_KEYS = (b"pg_config", b"pg_status", b"comm_lib_version", b"nccl_version", b"entries")
-_STACK_LINE = re.compile(r"^(?:\s|Process \d|Thread |Current thread |Python v|Extension modules:)")
+_STACK_LINE = re.compile(
+    r"^(?:\s|Process [0-9]|Thread |Current thread |Python v|Extension modules:)"
+)
 _KERNEL_LINE = re.compile(rf"{KERNEL_LINE.pattern}|^(?:\s|GPU |=)")  # or one of nvidia-smi -q
 # Names evidence has and no log has: Slack tells a file's name and type before it is fetched.
 _EVIDENCE_NAME = re.compile(
-    r"(?:trace|dump|stack|pyspy)[\w.-]*\d\Z|error[_-]?\d*\.json\Z|(?:dmesg|ncclras)[^.]*\Z"
+    r"(?:trace|dump|stack|pyspy)[\w.-]*[0-9]\Z|error[_-]?[0-9]*\.json\Z|(?:dmesg|ncclras)[^.]*\Z"
 )
 
 

@@ -25,14 +25,15 @@ MAX_QUOTES = 3  # lines quoted of one fact
 _XID = re.compile(
     r"\bXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\)?: ?([0-9]{1,3})\b|\bXID (?:error )?([0-9]{1,3})\b"
 )
-_SMI_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
+_SMI_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])")
 _DRIVER = re.compile(
-    r"^Driver Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5}(?:\.[0-9]{1,5})?)|NVRM version: .{0,200}?\s([0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,5})\s"
+    r"^Driver Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5}(?:\.[0-9]{1,5})?)"
+    r"|NVRM version: .{0,200}?\s([0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,5})\s"
 )
 _CUDA = re.compile(r"^CUDA Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5})")
 KERNEL_LINE = re.compile(
-    r"^(?:<\d+>)?\[ *\d+\.\d{6}\]|\bkernel: |\bNVRM: "
-    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\]"
+    r"^(?:<[0-9]+>)?\[ *[0-9]+\.[0-9]{6}\]|\bkernel: |\bNVRM: "
+    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +[0-9]+ [0-9:]{8} [0-9]{4}\]"
 )
 
 

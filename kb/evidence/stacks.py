@@ -29,7 +29,8 @@ MAX_FRAME = 300  # characters of a frame in which its place is looked for
 _PYSPY_PROCESS = re.compile(r"^Process ([0-9]{1,18}): (.*)$")
 _PYSPY_THREAD = re.compile(r'^Thread \S+ \((?P<state>[a-z+]+)\)(?:: "(?P<name>[^"]*)")?')
 _PYSPY_FRAME = re.compile(  # the function ends at the first " (": no other is tried
-    r"^ {3,6}(?P<function>\S[^ ]*+(?: (?!\()[^ ]*+)*+) \((?P<file>.+?)(?::(?P<source_line>[0-9]{1,9}))?\)\s*$"
+    r"^ {3,6}(?P<function>\S[^ ]*+(?: (?!\()[^ ]*+)*+)"
+    r" \((?P<file>.+?)(?::(?P<source_line>[0-9]{1,9}))?\)\s*$"
 )
 _FAULT_THREAD = re.compile(  # its state is empty: faulthandler does not print one
     r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+(?: \[(?P<name>[^\]]*)\])?(?P<state>) \(most"
@@ -41,7 +42,7 @@ _RANK = re.compile(
     r"(?:--)?\b(?:global[_-]?|local[_-])?rank[ =:_#-]{1,3}([0-9]{1,6})\b", re.IGNORECASE
 )
 _FILE_RANK = re.compile(
-    r"(?:rank|stack|pyspy|dump)[_.-]?([0-9]{1,6})(?:\D|$)|(?:^|\D)([0-9]{1,6})\.\w+$"
+    r"(?:rank|stack|pyspy|dump)[_.-]?([0-9]{1,6})(?:[^0-9]|$)|(?:^|[^0-9])([0-9]{1,6})\.\w+$"
 )
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib/python3|^torch/|^<|/torch/|\.so|\.cpp|\.c$"

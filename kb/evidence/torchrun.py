@@ -23,7 +23,7 @@ _RANK = re.compile(
 )
 # What a rank says when another one went away; never the first failure.
 _CASCADE = re.compile(
-    r"Connection (?:closed|reset) by|Broken pipe|Timed out waiting \d+ms|Watchdog caught|"
+    r"Connection (?:closed|reset) by|Broken pipe|Timed out waiting [0-9]+ms|Watchdog caught|"
     r"remote process exited|ncclRemoteError|recvValue failed|SIGTERM|received signal 15|"
     r"Socket Timeout|wait timeout after"
 )

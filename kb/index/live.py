@@ -31,7 +31,7 @@ LOCK = "LOCK"
 CHANGES_LIMIT = 5_000
 CHANGES_SHARE = 0.1  # of a large index
 OPEN_TRIES = 20  # a generation published while one is opened makes another try necessary
-_GENERATION = re.compile(r"gen-(\d+)(\.building)?\Z")
+_GENERATION = re.compile(r"gen-([0-9]+)(\.building)?\Z")
 _log = logging.getLogger(__name__)
 
 

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 # Repeats are bounded where a match can begin anywhere: a line without an end costs linear time.
 _ALONE = r"(?<![A-Za-z0-9_$.])"  # no letter before it; a Chinese character may stand there
 _NAME = r"[A-Z][A-Z0-9]{0,40}_[A-Z0-9_]{0,80}[A-Z0-9]"
-_VALUE = r"""(?:"[^"\n]{0,400}"|'[^'\n]{0,400}'|str\([0-9]{1,18}\)|\$\{[^}\n]{0,200}\}|[^\s"'`;|&)}\]，。；）、]+)"""
+_VALUE = (
+    r"""(?:"[^"\n]{0,400}"|'[^'\n]{0,400}'|str\([0-9]{1,18}\)|\$\{[^}\n]{0,200}\}"""
+    r"""|[^\s"'`;|&)}\]，。；）、]+)"""
+)
 
 # NAME=value of a shell, `docker -e`, `mpirun -x`, `ENV` and of Python keyword arguments. A
 # comparison (`NAME == 1`) is none, while `NCCL_SOCKET_IFNAME==eth0` is.
@@ -32,7 +35,7 @@ _NCCL_ECHO = re.compile(rf"(?<!\w)({_NAME}) set by environment to ({_VALUE})")
 _PROSE = re.compile(
     rf"{_ALONE}({_NAME})[`'\"”]?\s?(?:(?:is |was )?(?:set )?(?:to|as) "
     r"|(?:都|已经?)?(?:设置|设定|设|改|调整|调大|调|配置)(?:成|为|到|了)\s?)[`'\"“]?"
-    r"(-?\d[\w.]{0,40}|(?:[Tt]rue|[Ff]alse|on|off|INFO|WARN|TRACE|DETAIL)\b)"
+    r"(-?[0-9][\w.]{0,40}|(?:[Tt]rue|[Ff]alse|on|off|INFO|WARN|TRACE|DETAIL)\b)"
 )
 # Each with a piece that stands in any match: looking for that is ten times as fast.
 _LINE_FORMS = (
@@ -53,7 +56,7 @@ _POD_ENTRY = re.compile(
 
 # Options and configuration keys: `--ddp_timeout 7200`, `a.b=7200`, `key: 7200`.
 _FLAG = re.compile(rf"(?<![\w-])--([a-z][\w.-]{{0,80}}?)(?:=|\s+)({_VALUE})")
-_KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*(\d[\d_.]*)")
+_KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*([0-9][0-9_.]*)")
 DELTA_OPTION = "timeout"  # so common a word that it counts only where a timedelta is given
 _TIMEDELTA = re.compile(r"(?<!\w)timeout\s*=\s*(?:\w+\.)?timedelta\(([^()\n]*)\)")
 _DELTA_PART = re.compile(
@@ -70,7 +73,7 @@ _SECONDS = {
 }
 
 _COMMENT = re.compile(r"(?:^|\s)#(?!SBATCH|PBS|BSUB|COBALT)")
-_SHELL_DEFAULT = re.compile(r"\$\{\w+:?[-=]([^}]*)\}\Z")
+_SHELL_DEFAULT = re.compile(r"\$\{\w{1,80}:?[-=]([^}]{0,400})\}\Z")
 _WRAPPED_NUMBER = re.compile(r"str\(([0-9]{1,18})\)\Z")
 # What programs print about settings nobody set: error hints of torch, NCCL, Accelerate, tokenizers.
 _HINTS = re.compile(

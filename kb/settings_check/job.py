@@ -25,7 +25,7 @@ _REFERENCE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?\}?\Z")
 _HEADER = re.compile(r"\s*#(?:SBATCH|PBS|BSUB)\b")
 _LIST_ITEM = re.compile(r"[\s\[\"',-]*-[a-z]")  # an argument on a line of its own
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+|ENV\s+|set\s+)?[A-Z]\w*=")
-_INTEGER = re.compile(r"\d{1,7}\Z")
+_INTEGER = re.compile(r"[0-9]{1,7}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,13 @@ _KEYS_OF_SECRETS = (
     r"|session|refresh|security|api|secret|vault)[_-]?token"
 )
 _PLAIN_VALUE = r"(?:none|null|true|false|required|optional|\*+|\.{3}|<|\$|xxx|your)"
-_VALUE = r"(?!\\|\d{1,5}(?![\w.-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+_VALUE = r"(?!\\|[0-9]{1,5}(?![\w.-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
 _QUOTED = r"(?<=\")[^\"\n]{3,4096}(?<!\\)|(?<=')[^'\n]{3,4096}(?<!\\)"
 _HEADER = r"[A-Za-z0-9._~+/=-]"
 # What no word, count or piece of code after "token:" looks like.
 _RANDOM = (
-    r"(?-i:(?=\d{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}\d)[A-Za-z0-9+/]{12,4096}+={0,2}"
-    r"|(?=[\d_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}\d)[\w+/-]{16,4096}+={0,2}"
+    r"(?-i:(?=[0-9]{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}[0-9])[A-Za-z0-9+/]{12,4096}+={0,2}"
+    r"|(?=[0-9_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}[0-9])[\w+/-]{16,4096}+={0,2}"
     r"|[a-z0-9]{6}\.[a-z0-9]{16}|[a-z]{20,256}+|[A-Z]{20,256}+|[A-Za-z]{32,256}+)"
     r"(?!\.?\w|[(\[])"
 )
@@ -117,7 +117,7 @@ _RULES = (
         rf"((?i:authorization)(?:{_QUOTE})?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?"
         rf"(?:(?i:bearer|basic|token|apikey|negotiate) {{1,4}}(?!(?i:{_PLAIN_VALUE}|tokens?\b))"
         rf"|(?={_RANDOM}))"
-        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}\d)"
+        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}[0-9])"
         rf"|(?i:basic) (?=.[A-Za-z0-9+/]{{0,64}}?[A-Z0-9=])(?={_HEADER}{{16}}))"
         rf"{_HEADER}{{6,}}",
     ),
@@ -132,7 +132,7 @@ _RULES = (
         "secret",
         "--",
         rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token)"
-        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}\d))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
+        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}[0-9]))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
         rf"(?:{_QUOTE})?)(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
     ),
     _rule(
@@ -143,7 +143,7 @@ _RULES = (
         rf"|pwd(?!\s{{0,4}}{_SET}?\s{{0,4}}(?:{_QUOTE})?[/~])|(?-i:_TOKEN)"
         rf"|_token(?=(?:{_QUOTE})?\]?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?{_RANDOM}))"
         rf"(?:{_QUOTE})?\]?(?:\s{{0,4}}{_SET}\s{{0,4}}"
-        rf"|(?<=[a-z]) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}\d)\S{{7}})))"
+        rf"|(?<=[a-z]) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
         rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|{_QUOTE})?)(?!{_PLAIN_VALUE})"
         rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{_QUOTED}|(?<![\"'\[]){_VALUE})",
     ),

@@ -138,7 +138,7 @@ def _recorded(found: list[Expression], where: str) -> Iterator[None]:
         pattern = compile_(text, flags)
         if pattern not in made:
             made.add(pattern)
-            found.append(Expression(where, pattern))
+            found.append(Expression(f"{where}:{str(text)[:12]}", pattern))
         return pattern
 
     re.compile = record  # type: ignore[assignment]
@@ -152,10 +152,8 @@ def in_data() -> list[Expression]:
     """The expressions that the loaders of `data/` compile for a backtracking engine."""
     from ingest.wordlists import load_word_lists
     from kb.evidence import kernel, source_code, stacks
-    from kb.knowledge import framework_names, hardware
     from kb.knowledge.load import load_knowledge
     from kb.logs.scan.scanner import capture_expression, regex_flags
-    from kb.settings_check.job import JobReader
 
     knowledge = load_knowledge(shipped_data())
     loaders: dict[str, Callable[[], object]] = {

@@ -60,13 +60,13 @@ class Sampler:
             return self._groups.get(value, "")
         return ""
 
-    def _character(self, code: object, value: Any) -> str:  # noqa: ANN401 - of the parse
+    def _character(self, code: object, value: Any) -> str:
         allowed = (c for c in self._letters if _takes(code, value, c))
         first = next((c for c in allowed if c != "\n" or not self._ignores_newline), "")
         return first or (chr(_first_of(value)) if code is codes.IN else "~")
 
 
-def _takes(code: object, value: Any, character: str) -> bool:  # noqa: ANN401 - of the parse
+def _takes(code: object, value: Any, character: str) -> bool:
     if code is codes.ANY:
         return True
     if code is codes.NOT_LITERAL:
@@ -124,11 +124,11 @@ def _paths(nodes: Sequence[Node], budget: int = 12) -> list[list[Node]]:
     return paths
 
 
-def _repeats(nodes: Any) -> bool:  # noqa: ANN401 - of the parse
+def _repeats(nodes: Any) -> bool:
     return any(_is_long(node) for node in _all_nodes(nodes))
 
 
-def _all_nodes(nodes: Any) -> Iterator[Node]:  # noqa: ANN401 - of the parse
+def _all_nodes(nodes: Any) -> Iterator[Node]:
     for node in nodes:
         code, value = node
         yield node
@@ -193,7 +193,7 @@ def _of_path(sampler: Sampler, lead: str, path: list[Node]) -> Iterator[tuple[st
                 yield "", f"{head}{unit}{separator}" if head else unit + separator, BROKEN
 
 
-def _useful_letters(parse: Any) -> list[str]:  # noqa: ANN401 - of the parse
+def _useful_letters(parse: Any) -> list[str]:
     """Characters that the repeats of an expression take: two that most take, and rarer ones."""
     bodies = [node[1][2] for node in _all_nodes(parse) if _is_long(node)]
     counts: dict[str, int] = {}
@@ -207,11 +207,10 @@ def _useful_letters(parse: Any) -> list[str]:  # noqa: ANN401 - of the parse
         if taken:
             counts[letter] = taken
     best = sorted(counts, key=lambda letter: (-counts[letter], LETTERS.index(letter)))
-    return best[:4] or [LETTERS[0]]
+    return best[:3] or [LETTERS[0]]
 
 
-def hostile_texts(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
-    """Texts of about `length` characters made against the expression."""
-    for head, unit, end in hostile_units(pattern):
-        times = max(1, (length - len(head)) // len(unit))
-        yield f"{head[:length]}{unit * times}{end}"
+def hostile_text(unit: tuple[str, str, str], length: int) -> str:
+    """The text of about `length` characters that a head, a unit and an end of these make."""
+    head, body, end = unit
+    return f"{head[:length]}{body * max(1, (length - len(head)) // len(body))}{end}"[-length - 1 :]

@@ -46,6 +46,33 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("quiet.log", b"step 1\nstep 2\n", "tells of no timeout and no error"),
     ("case.md", b"---\nid: case\nproject: x\ncause: y\n---\n# zh\n", "missing required field"),
     ("front.md", b"---\ntitle: [\n---\nText of a write-up\n", "the front matter is not YAML"),
+    (
+        "bomb.md",
+        b"---\na: &a [x,x,x,x,x,x,x,x,x]\n"
+        + b"".join(
+            f"{name}: &{name} [{','.join([f'*{other}'] * 9)}]\n".encode()
+            for other, name in zip("abcdefgh", "bcdefghi", strict=True)
+        )
+        + b"title: *i\n---\nText of a write-up\n",
+        "refers to another place of itself",
+    ),
+    (
+        "merged.md",
+        b"---\na: &a {k: v}\nb: {<<: [*a, *a]}\n---\nText of a write-up\n",
+        "refers to another place of itself",
+    ),
+    (
+        "nested.md",
+        b"---\ntitle: " + b"[" * 20_000 + b"\n---\nText of a write-up\n",
+        "nests deeper than 8 levels",
+    ),
+    ("number.md", b"---\ntitle: !!int ''\n---\nText of a write-up\n", "is not YAML"),
+    ("key.md", b"---\n? {a: b}\n: c\n---\nText of a write-up\n", "is not YAML"),
+    (
+        "bomb-case.md",
+        b"---\nid: &a [x]\nproject: [*a, *a]\ncause: y\n---\n# zh\n",
+        "refers to another place of itself",
+    ),
     ("month.md", b"---\ndate: 2024-13-40\n---\nText of a write-up\n", "not YAML: month must be"),
 ]
 

@@ -22,8 +22,8 @@ CODE_CHARS = 200  # of a line of source code
 BEFORE_BYTES = 2048  # in front of a thread's head stand its process and perhaps a heading
 PATH_PARTS = 3  # of a file's path that are taken: enough to tell a library's
 PACKAGE_FOLDERS = ("site-packages", "dist-packages")
-_FRAME = re.compile(r'^\s{1,60}File "([^"\n]{1,400})", line (\d{1,7}), in ([^\n]{1,120})$')
-_FRAME_LINE = re.compile(r"^(.{1,160}) \((.{1,400}):(\d{1,7})\)$")
+_FRAME = re.compile(r'^\s{1,60}File "([^"\n]{1,400})", line ([0-9]{1,7}), in ([^\n]{1,120})$')
+_FRAME_LINE = re.compile(r"^(.{1,160}) \((.{1,400}):([0-9]{1,7})\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
