@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, expression
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
@@ -85,13 +86,17 @@ def looks_like_kernel(text: str) -> bool:
     return hits > 0 and hits * 2 >= sum(bool(line.strip()) for line in lines)
 
 
-def read_kernel(text: str) -> EvidenceReading:
-    """Facts of one text, the first lines of each kind as quotes."""
+def read_kernel(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading:
+    """Facts of one text, the first lines of each kind as quotes.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     seen: dict[str, int] = {}
     facts: list[Fact] = []
     versions: dict[str, str] = {}
     device = ""
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in (limits or EvidenceLimits()).lines(text):
         line = raw[:MAX_LINE]
         head = _SMI_GPU.match(line)
         device = head[1] if head else device

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import msgspec
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, reason
 from kb.types.incident import Culprit, Fact
 
@@ -47,12 +48,16 @@ def looks_like_ras(text: str) -> bool:
     )
 
 
-def read_ras(text: str) -> EvidenceReading:
-    """Read one report; unknown lines are skipped, a damaged JSON gives no facts."""
+def read_ras(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading:
+    """Read one report; unknown lines are skipped, a damaged JSON gives no facts.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     if text.lstrip().startswith("{"):
         return _read_json(text)
     report = _Text()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in (limits or EvidenceLimits()).lines(text):
         report.take(number, line[:MAX_LINE])
     for rank, own, usual, op, fact in report.late:
         report.ranks.add_late(rank, own, usual, op, fact)

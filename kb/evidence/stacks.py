@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, expression, reason
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
@@ -112,11 +113,17 @@ def looks_like_stacks(text: str) -> bool:
     )
 
 
-def parse_stacks(text: str, *, name: str = "") -> tuple[Stack, ...]:
-    """All processes of one file; the file's name gives the rank where the text does not."""
+def parse_stacks(
+    text: str, *, name: str = "", limits: EvidenceLimits | None = None
+) -> tuple[Stack, ...]:
+    """All processes of one file; the file's name gives the rank where the text does not.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     stacks: list[Stack] = []
     hint: int | None = None
-    for rank, pid, threads in _processes(text):
+    for rank, pid, threads in _processes(text, limits or EvidenceLimits()):
         hint = rank if rank is not None else (None if stacks else _file_rank(name))
         main = _main_thread(threads)
         if main is not None:
@@ -231,13 +238,15 @@ class _Thread:
     frames: list[Frame]
 
 
-def _processes(text: str) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
+def _processes(
+    text: str, limits: EvidenceLimits
+) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
     """Rank, process id and threads of each process; faulthandler's text is one process."""
     rank: int | None = None
     pid: int | None = None
     threads: list[_Thread] = []
     named_next: int | None = None
-    for number, whole in enumerate(text.splitlines(), start=1):
+    for number, whole in limits.lines(text):
         line = whole[:MAX_LINE]
         process = _PYSPY_PROCESS.match(line)
         if process:

@@ -252,3 +252,23 @@ def test_a_fault_of_the_program_does_not_end_the_run(
     report = ingestor.ingest_paths([case, write("page.txt", PAGE)])
     assert report.refused[0].reason == "could not be imported: ZeroDivisionError: case.md"
     assert len(sink.entries) == 1
+
+
+def test_links_out_of_a_folder_are_left_out(
+    tmp_path: Path, ingestor: Ingestor, write: Write, sink: MemorySink
+) -> None:
+    """A link inside a folder that leads elsewhere is refused by name; one inside it is taken."""
+    write("elsewhere/private.txt", PAGE)
+    write("folder/page.txt", PAGE)
+    folder = tmp_path / "folder"
+    (folder / "stolen.txt").symlink_to(tmp_path / "elsewhere" / "private.txt")
+    (folder / "other").symlink_to(tmp_path / "elsewhere")
+    (folder / "same.txt").symlink_to(folder / "page.txt")
+    report = ingestor.ingest_paths([folder])
+    assert report.added == 1
+    assert {Path(item.path).name: item.code for item in report.refused} == {
+        "stolen.txt": "outside_link",
+        "other": "outside_link",
+    }
+    assert all("elsewhere" not in entry.source_key for entry in sink.iter_entries())
+    assert ingestor.ingest_paths([folder / "stolen.txt"]).refused == ()  # named itself

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import time
+from pathlib import Path
 
 import pytest
 
+from kb.errors import SlowInputError
+from kb.evidence.collect import read_evidence
 from kb.evidence.kernel import read_kernel
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.ras import read_ras
 from kb.evidence.stacks import parse_stacks, read_stacks
 from kb.settings_check.extract import find_settings
@@ -78,3 +83,50 @@ def test_a_pod_entry_in_a_comment_is_none() -> None:
         ("NCCL_A", "1", 2),
         ("NCCL_C", "3", 5),
     ]
+
+
+def shared_dump(entries: int) -> bytes:
+    """A dump of Python's pickle in which one operation stands in many places."""
+    sizes = tuple((1, 2, 3) for _ in range(20))
+    entry = {"profiling_name": "nccl:all_reduce", "input_sizes": sizes, "state": "completed"}
+    return pickle.dumps({"version": "2.4", "pg_status": {}, "entries": [entry] * entries}, 4)
+
+
+def test_many_small_dumps_have_one_limit(tmp_path: Path) -> None:
+    """Twenty dumps of a few kilobytes that stand for millions of values take no gigabytes."""
+    for rank in range(20):
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(shared_dump(20_000))
+    evidence = read_evidence([tmp_path])
+    assert evidence.dumps is not None
+    assert len(evidence.dumps.present) < 5
+    assert {problem.code for problem in evidence.problems} == {"evidence_limit"}
+    assert len(evidence.problems) == 20 - len(evidence.dumps.present)
+
+
+def test_rank_lists_have_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members of all dumps together are bounded."""
+    monkeypatch.setattr("kb.evidence.limits.MAX_TOTAL_MEMBERS", 25)
+    config = {"0": {"name": "0", "ranks": list(range(10))}}
+    for rank in range(3):
+        dump = {"version": "2.4", "pg_status": {}, "pg_config": config}
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump, 4))
+    evidence = read_evidence([tmp_path])
+    assert [problem.code for problem in evidence.problems] == ["evidence_limit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("nccl_trace_rank_0", shared_dump(10)),
+        ("stack_0.txt", STACK.encode() + b"    f (a.py:1)\n" * 2_000),
+        ("ras.txt", RAS.encode() + b"NCCL version 2.24.3\n" * 2_000),
+        ("dmesg.txt", b"[    1.000000] kernel: a\n" * 2_000),
+    ],
+    ids=["dump", "stacks", "ras", "kernel"],
+)
+def test_a_time_limit_ends_the_work(name: str, data: bytes, tmp_path: Path) -> None:
+    """When the time of a request is over, no kind of evidence is read on."""
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(SlowInputError):
+        read_evidence([path], limits=EvidenceLimits(limit_s=-1))
