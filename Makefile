@@ -9,7 +9,9 @@ PORT ?= 8000
 TESTERS ?= 2
 WEB_PORT ?= 8501
 
-.PHONY: run test lint bench evaluate lab mutation fit clean
+MINUTES ?= 10
+
+.PHONY: run test lint bench evaluate lab mutation fuzz fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -51,6 +53,12 @@ lab: $(VENV)/.dev
 mutation: $(VENV)/.dev
 	$(BIN)/mutmut run $(MUTANTS)
 	$(BIN)/mutmut results
+
+# Damaged inputs for every reader, guided by coverage; what fails stays as a test.
+fuzz: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[fuzz]' || echo "without atheris: inputs by chance"
+	GROWTH_CHARS=100000 $(BIN)/python -m pytest -q -n0 tests/fuzz/test_expressions.py
+	$(BIN)/python -m tests.fuzz $(MINUTES) $(TARGETS)
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)

@@ -171,7 +171,8 @@ class JobReader:
 
     def _of_pods(self, lines: Sequence[TextLine], statements: Sequence[int]) -> Iterator[JobValue]:
         """Variables written in ways that only `kb.settings_check.extract` knows."""
-        for item in all_mentions("\n".join(line.text for line in lines)):
+        # A line may hold breaks of other kinds (a carriage return, U+2028): it stays one.
+        for item in all_mentions("\n".join(" ".join(line.text.splitlines()) for line in lines)):
             setting = self._setting_of.get(_plain(item.name))
             line = lines[item.line - 1]
             text = line.text

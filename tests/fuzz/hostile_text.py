@@ -70,7 +70,7 @@ def _takes(code: object, value: Any, character: str) -> bool:
     if code is codes.ANY:
         return True
     if code is codes.NOT_LITERAL:
-        return ord(character) != value
+        return ord(character) != int(value)
     negated = bool(value) and value[0][0] is codes.NEGATE
     return negated != any(_in(item, character) for item in value)
 
@@ -78,7 +78,7 @@ def _takes(code: object, value: Any, character: str) -> bool:
 def _in(item: Node, character: str) -> bool:
     code, value = item
     if code is codes.LITERAL:
-        return ord(character) == value
+        return ord(character) == int(value)
     if code is codes.RANGE:
         return bool(value[0] <= ord(character) <= value[1])
     if code is codes.CATEGORY:
