@@ -8,7 +8,9 @@ TESTERS ?= 2
 # HOST, PORT and WEB_PORT go before TIMEOUT_KB_HOST, TIMEOUT_KB_PORT and TIMEOUT_KB_WEB_PORT.
 ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_PORT),--web-port $(WEB_PORT))
 
-.PHONY: run test lint bench evaluate lab hangs mutation fit clean
+MINUTES ?= 10
+
+.PHONY: run test lint bench evaluate lab hangs mutation fuzz fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -54,6 +56,12 @@ hangs: $(VENV)/.dev
 mutation: $(VENV)/.dev
 	$(BIN)/mutmut run $(MUTANTS)
 	$(BIN)/mutmut results
+
+# Damaged inputs for every reader, guided by coverage; what fails stays as a test.
+fuzz: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[fuzz]' || echo "without atheris: inputs by chance"
+	GROWTH_CHARS=100000 $(BIN)/python -m pytest -q -n0 tests/fuzz/test_expressions.py
+	$(BIN)/python -m tests.fuzz $(MINUTES) $(TARGETS)
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)

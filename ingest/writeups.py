@@ -30,7 +30,8 @@ MAX_SCANNED = 200_000  # characters searched for tags and causes; write-ups have
 MAX_SIGNATURE = 8  # lines of output an entry is found by
 MAX_SIGNATURE_LINE = 240  # characters
 _SENTENCE = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s+|\n")
-_FENCE_BLOCK = re.compile(r"^\s*(?:```|~~~).*?^\s*(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE_END = re.compile(r"\s*(?:```|~~~)[ \t]*\Z")
 
 
 def both(text: str) -> Bilingual:
@@ -215,14 +216,29 @@ def fixes_of(
 
 
 def _prose_item(text: str) -> ListItem:
-    code = tuple(
-        "\n".join(block[0].strip().split("\n")[1:-1]) for block in _FENCE_BLOCK.finditer(text)
-    )
-    prose = _FENCE_BLOCK.sub("", text)
+    prose, code = _without_blocks(text)
     sentences = [part.strip() for part in _SENTENCE.split(prose) if part.strip()]
     if not sentences:
         return ListItem(title=code[0].split("\n")[0] if code else "", code=code)
     return ListItem(title=sentences[0], text="\n".join(sentences[1:]), code=code)
+
+
+def _without_blocks(text: str) -> tuple[str, tuple[str, ...]]:
+    """A text without its fenced blocks, and what is in them; one that never closes is text."""
+    prose: list[str] = []
+    code: list[str] = []
+    block: list[str] | None = None
+    for line in text.split("\n"):
+        if block is None and not _FENCE.match(line):
+            prose.append(line)
+        elif block is None:
+            block = [line]
+        elif _FENCE_END.match(line):
+            code.append("\n".join(block[1:]))
+            block = None
+        else:
+            block.append(line)
+    return "\n".join([*prose, *(block or ())]), tuple(code)
 
 
 def _fix(item: ListItem, identifier: str, url: str, status: ClaimStatus) -> Fix:

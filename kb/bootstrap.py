@@ -231,13 +231,15 @@ def _open_index(
 ) -> SearchIndex:
     """The index, built anew when asked to or when the shipped model or word lists changed.
 
-    `SearchIndex.catch_up` refuses an index of another kind. Only one case is no surprise: this
-    program itself was updated, which the stamp left by the last opening tells.
+    `SearchIndex.catch_up` repairs a damaged index and refuses one of another kind. Only one case
+    is no surprise: this program itself was updated, which the stamp left by the last opening tells.
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
     tokens = fingerprint(tokenizer, lexicon)
     stamp = _stamp(settings, embedder, tokens)
-    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
+    index = SearchIndex(
+        folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens, notify=say
+    )
     if rebuild:
         index.rebuild()
     elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
@@ -292,7 +294,7 @@ def _updated(path: Path, now: Stamp) -> bool:
     """Whether the last opening was by a program with another embedded model, words or facets."""
     try:
         last = msgspec.json.decode(path.read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
         return now.setting == ""  # an older program left no stamp
     if replace(last, facets=now.facets) == now:
         return last != now

@@ -185,13 +185,15 @@ class Service:
         if not dumps and not known:
             return self.reader.read_paths(paths, limit_s=limit_s)
         from kb.evidence.collect import add_evidence, read_evidence
+        from kb.evidence.limits import EvidenceLimits
 
         only_evidence = len(known) == len(files)
-        evidence = read_evidence(dumps, known=known, alone=only_evidence)
+        limits = EvidenceLimits(limit_s)
+        evidence = read_evidence(dumps, known=known, alone=only_evidence, limits=limits)
         reading = _empty_reading()
         if not only_evidence:
             reading = self.reader.read_paths(
-                paths, without=known, limit_s=limit_s, alone=evidence.empty
+                paths, without=known, limit_s=round(limits.left_s, 1), alone=evidence.empty
             )
         return replace(reading, incident=add_evidence(reading.incident, evidence))
 
@@ -215,8 +217,9 @@ class Service:
         if kind is None:
             return self.reader.read_stream(stream, limit_s=limit_s)
         from kb.evidence.collect import add_evidence, read_evidence_stream
+        from kb.evidence.limits import EvidenceLimits
 
-        evidence = read_evidence_stream(kind, stream)
+        evidence = read_evidence_stream(kind, stream, EvidenceLimits(limit_s))
         return _empty_reading(add_evidence(Incident(), evidence))
 
     def _read_archive(self, chunks: Iterable[bytes], limit_s: float) -> LogReading:

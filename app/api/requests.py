@@ -43,10 +43,13 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
+LENGTH_DIGITS = 18  # of a body's declared length; a longer number is counted as it comes
+
+
 def declared_length(request: Request) -> int | None:
     """What Content-Length says, or None for a body sent in chunks."""
     text = request.headers.get("content-length", "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() and len(text) <= LENGTH_DIGITS else None
 
 
 def limited(request: Request, limit: int, reason: str = "body_too_large") -> Request:

@@ -15,9 +15,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from app.server.log_lines import PROCESSORS
 from kb.errors import KBError
 from kb.store.quota import ALL_BYTES
-from kb.text.redact import redact
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -27,30 +27,13 @@ AUDIT = "app.audit"  # the logger of changes
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-def _without_secrets(
-    _logger: object, _method: str, event: structlog.types.EventDict
-) -> structlog.types.EventDict:
-    """Redact what a line says; a message of an error may quote the log it failed on."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = redact(value)[0]
-    return event
-
-
 def configure_logging(level: str) -> None:
     """Send all log lines of this process to stderr as JSON, one object a line.
 
     Tracebacks are plain: they name code, never the values of variables.
     """
-    shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        _without_secrets,
-    ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         cache_logger_on_first_use=True,
@@ -58,7 +41,7 @@ def configure_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=PROCESSORS,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(ensure_ascii=False),

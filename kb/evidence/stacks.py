@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, expression, reason
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
@@ -23,22 +24,27 @@ from kb.types.incident import Culprit, Fact, RankState
 
 MAX_FRAMES = 400  # deeper stacks are recursion; the innermost frames decide
 MAX_PROCESSES = 65_536
+MAX_LINE = 2_000  # characters of a line that are looked at
+MAX_FRAME = 300  # characters of a frame in which its place is looked for
 
-_PYSPY_PROCESS = re.compile(r"^Process (\d{1,18}): (.*)$")
+_PYSPY_PROCESS = re.compile(r"^Process ([0-9]{1,18}): (.*)$")
 _PYSPY_THREAD = re.compile(r'^Thread \S+ \((?P<state>[a-z+]+)\)(?:: "(?P<name>[^"]*)")?')
-_PYSPY_FRAME = re.compile(
-    r"^ {3,6}(?P<function>\S.*?) \((?P<file>.+?)(?::(?P<source_line>\d+))?\)\s*$"
+_PYSPY_FRAME = re.compile(  # the function ends at the first " (": no other is tried
+    r"^ {3,6}(?P<function>\S[^ ]*+(?: (?!\()[^ ]*+)*+)"
+    r" \((?P<file>.+?)(?::(?P<source_line>[0-9]{1,9}))?\)\s*$"
 )
 _FAULT_THREAD = re.compile(  # its state is empty: faulthandler does not print one
     r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+(?: \[(?P<name>[^\]]*)\])?(?P<state>) \(most"
 )
 _FAULT_FRAME = re.compile(
-    r'^ {1,4}File "(?P<file>[^"]+)", line (?P<source_line>\d+) in (?P<function>.+)$'
+    r'^ {1,4}File "(?P<file>[^"]+)", line (?P<source_line>[0-9]{1,9}) in (?P<function>.+)$'
 )
 _RANK = re.compile(
-    r"(?:--)?\b(?:global[_-]?|local[_-])?rank[ =:_#-]{1,3}(\d{1,6})\b", re.IGNORECASE
+    r"(?:--)?\b(?:global[_-]?|local[_-])?rank[ =:_#-]{1,3}([0-9]{1,6})\b", re.IGNORECASE
 )
-_FILE_RANK = re.compile(r"(?:rank|stack|pyspy|dump)[_.-]?(\d{1,6})(?:\D|$)|(?:^|\D)(\d{1,6})\.\w+$")
+_FILE_RANK = re.compile(
+    r"(?:rank|stack|pyspy|dump)[_.-]?([0-9]{1,6})(?:[^0-9]|$)|(?:^|[^0-9])([0-9]{1,6})\.\w+$"
+)
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib/python3|^torch/|^<|/torch/|\.so|\.cpp|\.c$"
 )
@@ -103,15 +109,21 @@ def looks_like_stacks(text: str) -> bool:
     """Whether the text holds stacks of py-spy or faulthandler."""
     return any(
         _PYSPY_PROCESS.match(line) or _PYSPY_THREAD.match(line) or _FAULT_THREAD.match(line)
-        for line in text.splitlines()[:200]
+        for line in (whole[:MAX_LINE] for whole in text.splitlines()[:200])
     )
 
 
-def parse_stacks(text: str, *, name: str = "") -> tuple[Stack, ...]:
-    """All processes of one file; the file's name gives the rank where the text does not."""
+def parse_stacks(
+    text: str, *, name: str = "", limits: EvidenceLimits | None = None
+) -> tuple[Stack, ...]:
+    """All processes of one file; the file's name gives the rank where the text does not.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     stacks: list[Stack] = []
     hint: int | None = None
-    for rank, pid, threads in _processes(text):
+    for rank, pid, threads in _processes(text, limits or EvidenceLimits()):
         hint = rank if rank is not None else (None if stacks else _file_rank(name))
         main = _main_thread(threads)
         if main is not None:
@@ -271,13 +283,16 @@ class _Thread:
     frames: list[Frame]
 
 
-def _processes(text: str) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
+def _processes(
+    text: str, limits: EvidenceLimits
+) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
     """Rank, process id and threads of each process; faulthandler's text is one process."""
     rank: int | None = None
     pid: int | None = None
     threads: list[_Thread] = []
     named_next: int | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, whole in limits.lines(text):
+        line = whole[:MAX_LINE]
         process = _PYSPY_PROCESS.match(line)
         if process:
             if threads:
@@ -349,7 +364,7 @@ def stack_of(
 def _place_of(frames: Sequence[Frame]) -> tuple[StackPlace, str] | None:
     """The place of the innermost frame that has one, and that frame's function."""
     for frame in frames:
-        shown = str(frame)
+        shown = str(frame)[:MAX_FRAME]
         for place in _places():
             if place.frame.search(shown):
                 return place, frame.function

@@ -37,7 +37,7 @@ _PLAIN_VALUE = (
     r"(?:(?:none|null|true|false|required|optional|x{3,64}|\*{1,64}|\.{3})(?![\w!#%^*@+-])"
     r"|your[ _-]|<|\$)"
 )
-_VALUE = r"(?!\\|\d{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+_VALUE = r"(?!\\|[0-9]{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
 _QUOTED = r"(?<=\")[^\"\n]{3,4096}(?<!\\)|(?<=')[^'\n]{3,4096}(?<!\\)"
 _HEADER = r"[A-Za-z0-9._~+/=-]"
 # The first two letters of those keys and of what the rule adds: looked at before all of them are
@@ -48,15 +48,15 @@ _FIRST_LETTERS = (
 )
 # What no word, count or piece of code after "token:" looks like.
 _RANDOM = (
-    r"(?-i:(?=\d{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}\d)[A-Za-z0-9+/]{12,4096}+={0,2}"
-    r"|(?=[\d_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}\d)[\w+/-]{16,4096}+={0,2}"
+    r"(?-i:(?=[0-9]{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}[0-9])[A-Za-z0-9+/]{12,4096}+={0,2}"
+    r"|(?=[0-9_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}[0-9])[\w+/-]{16,4096}+={0,2}"
     r"|[a-z0-9]{6}\.[a-z0-9]{16}|[a-z]{20,256}+|[A-Z]{20,256}+|[A-Za-z]{32,256}+)"
     r"(?![.-]?\w|[(\[])"
 )
 # What a person's password looks like and a word or a measure does not: letters with digits or
 # signs, neither a name with underscores nor a number with its unit.
 _CHOSEN = (
-    r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[\d!#%^*@])(?![a-z0-9]{0,64}_|\d{1,9}(?:[./]\d{0,9})?[A-Za-z%]{0,3}"
+    r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[0-9!#%^*@])(?![a-z0-9]{0,64}_|[0-9]{1,9}(?:[./][0-9]{0,9})?[A-Za-z%]{0,3}"
     r"(?![^\s,;)]))[!-%*+\--:=?-Z^-z~]{6,4096}"
 )
 _ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
@@ -181,7 +181,7 @@ _RULES = (
         rf"((?i:authorization)(?:{_QUOTE})?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?"
         rf"(?:(?i:bearer|basic|token|apikey|negotiate) {{1,4}}(?!(?i:{_PLAIN_VALUE}|tokens?\b))"
         rf"|(?={_RANDOM}))"
-        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}\d)"
+        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}[0-9])"
         rf"|(?i:basic) (?=.[A-Za-z0-9+/]{{0,64}}?[A-Z0-9=])(?={_HEADER}{{16}}))"
         rf"{_HEADER}{{6,}}",
     ),
@@ -196,7 +196,7 @@ _RULES = (
         "secret",
         "--",
         rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token|m_key)"
-        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}\d))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
+        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}[0-9]))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
         rf"(?:{_QUOTE})?)(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
         gate=rf"{_KEYS_OF_SECRETS}|--token|--m_key",
     ),
@@ -209,8 +209,8 @@ _RULES = (
         rf"|_token(?=(?:{_QUOTE})?\]?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?{_RANDOM}))"
         rf"(?:{_QUOTE})?\]?(?:\s{{0,4}}{_SET}\s{{0,4}}"
         # What stands behind "secret" is mostly its name.
-        rf"|(?<=[\"']),\s{{0,4}}(?={_QUOTE}[^\s'\"]{{0,64}}\d)"
-        rf"|(?<=[a-z])(?<!\bsecret) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}\d)\S{{7}})))"
+        rf"|(?<=[\"']),\s{{0,4}}(?={_QUOTE}[^\s'\"]{{0,64}}[0-9])"
+        rf"|(?<=[a-z])(?<!\bsecret) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
         rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|{_QUOTE})?)(?!{_PLAIN_VALUE})"
         rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{_QUOTED}|(?<![\"'\[]){_VALUE})",
         gate=rf"{_KEYS_OF_SECRETS}|pwd|_token",
@@ -252,7 +252,7 @@ _RULES = (
         "secret",
         "ak",
         rf"(?i)(?<![A-Za-z0-9])(ak[ /、,&和]{{1,4}}sk[ \t]{{0,4}}{_IS}?[ \t]{{0,4}})"
-        r"(?=[A-Z+/]{0,64}\d)[A-Z0-9+=_-]{8,64}[ \t]{0,3}[ /,，、:][ \t]{0,3}"
+        r"(?=[A-Z+/]{0,64}[0-9])[A-Z0-9+=_-]{8,64}[ \t]{0,3}[ /,，、:][ \t]{0,3}"
         r"[A-Z0-9+/=_-]{16,4096}",
         gate="ak[ /、,&和]{1,4}sk",
     ),
