@@ -25,10 +25,18 @@ def hardware_id(name: str) -> str:
 
 
 @cache
+def hardware_names() -> dict[str, tuple[str, ...]]:
+    """The tag of every piece of hardware with its other spellings."""
+    names: dict[str, tuple[str, ...]] = read_yaml(
+        shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]]
+    )
+    return names
+
+
+@cache
 def _ids() -> dict[str, str]:
-    names = read_yaml(shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]])
     return {
         _JOINTS.sub("", spelling.lower()): identifier
-        for identifier, others in names.items()
+        for identifier, others in hardware_names().items()
         for spelling in (identifier, *others)
     }
