@@ -20,6 +20,7 @@ from kb.settings import Settings
 if TYPE_CHECKING:
     from kb.evaluation.metrics import RouteQuality
     from kb.evaluation.search_quality import GoldenReport
+    from kb.search.rerank import Reranker
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
@@ -431,7 +432,10 @@ def _retrieval(
         missing = str(error)
     golden = load_golden(settings.data / "golden")
     cases = service.knowledge.cases
-    measured = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
+    reranker = _reranker(service, settings)
+    measured = measure_golden(
+        golden, cases, embedder, tokenizer, monolingual=other, reranker=reranker
+    )
     if report is not None:
         from kb.evaluation.published import save_published
 
@@ -442,9 +446,19 @@ def _retrieval(
         result.group: _row(result) for result in measured.parts
     }
     if threads is not None:
-        results = measure_posts(load_threads(threads), embedder, tokenizer, monolingual=other)
+        labelled = load_threads(threads)
+        results = measure_posts(labelled, embedder, tokenizer, monolingual=other, reranker=reranker)
         tables |= _tables("posts and their threads' causes", results)
     return {"retrieval": {"golden set": summary}, "retrieval by route": tables}
+
+
+def _reranker(service: Service, settings: Settings) -> Reranker:
+    """The second look of the shipped search."""
+    from kb.knowledge.framework_names import framework_names
+    from kb.search.rerank import FOLDER, load_reranker
+
+    names = framework_names(service.knowledge.framework_names)
+    return load_reranker(settings.data / FOLDER, names)
 
 
 def _case_queries(
@@ -470,6 +484,7 @@ def _case_queries(
         load_embedder(settings),
         Tokenizer(settings.data / "lexicon"),
         monolingual=monolingual() if minilm else None,
+        reranker=_reranker(service, settings),
     )
     if show:
         return {

@@ -17,6 +17,7 @@ from kb.errors import InputError
 from kb.evaluation.metrics import FULL, GradedRanking, RouteQuality, summarise
 from kb.evaluation.search_quality import SHIPPED, Answers, GradedQuestion, Models
 from kb.index.base import Tokens
+from kb.search.rerank import Reranker
 from kb.types.entries import Entry
 from kb.types.vocabulary import Language
 
@@ -61,6 +62,7 @@ def ask_case_queries(
     tokenizer: Tokens,
     *,
     monolingual: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> Answers:
     """The answers of every route over `cases`; `monolingual` is measured beside `embedder`.
 
@@ -69,7 +71,9 @@ def ask_case_queries(
     """
     if missing := sorted({query.case for query in queries} - {case.id for case in cases}):
         raise InputError(f"no case {missing[0]!r}", todo="see data/cases")
-    models = Models(embedder=embedder, monolingual=monolingual, tokenizer=tokenizer)
+    models = Models(
+        embedder=embedder, monolingual=monolingual, tokenizer=tokenizer, reranker=reranker
+    )
     return models.ask(cases, [GradedQuestion(text=q.q, grades={q.case: FULL}) for q in queries])
 
 

@@ -15,7 +15,6 @@ Fitted by `python -m kb.train.reranker`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,8 +24,8 @@ import msgspec
 
 from kb.errors import DataError
 from kb.index.base import Term, Tokens
-from kb.knowledge.framework_names import FrameworkNames, name_expression
-from kb.knowledge.hardware import hardware_names
+from kb.knowledge.framework_names import FrameworkNames
+from kb.knowledge.hardware import hardware_in
 from kb.store import EntryHead
 from kb.text.tokenizer import read_rows
 
@@ -34,11 +33,12 @@ FORMAT = "timeout-kb/reranker/1"
 FOLDER = "search"  # of data/
 WEIGHTS, WORDS = "reranker.json", "words.tsv"
 RERANKED = 50  # entries looked at again; the case that is meant is among them for .985
-MAX_WORDS = 64  # of a question: of a long log those that tell most
+MAX_WORDS = 48  # of a question: of a long log those that tell most
 PRIOR_COUNT = 10.0  # times a word counts as asked before it was; 1 and 3 lower the MRR by .01
 RAREST = 0.004  # share of entries with a word, at least: one in 273 has its name by chance
 LARGEST = 0.98  # probability: what every entry has tells nothing
 TRANSLATED = 1.6  # times the weight of a translation, which is .5 at most: as good as the word
+LEAST_TRANSLATED = 0.2  # weight of a translation that is asked for; weaker ones are chance
 NAMED_CHARS = 4000  # of a question, in which names are sought
 ENTRIES_CACHED = 2048  # entries whose names are kept, about 500 bytes each
 REPAIR = "run python -m kb.train.reranker, or reinstall the package"
@@ -94,21 +94,16 @@ class Reranker:
         self.weights = weights
         self._counts = counts
         self._frameworks = frameworks
-        self._hardware = {
-            name: name_expression(name, tuple(map(_spelling, others)))
-            for name, others in hardware_names().items()
-        }
         self._of_entry = lru_cache(ENTRIES_CACHED)(self._entry_frameworks)
 
     def names(self, question: str) -> QuestionNames:
         """What the beginning of a question names."""
         start = question[:NAMED_CHARS]
+        named = self._frameworks.named(start)
         return QuestionNames(
-            named=self._frameworks.named(start),
-            used=self._frameworks.used(start),
-            hardware=frozenset(
-                name for name, found in self._hardware.items() if found.search(start)
-            ),
+            named=named,
+            used=self._frameworks.with_bases(named),
+            hardware=hardware_in(start),
         )
 
     def choices(
@@ -131,7 +126,7 @@ class Reranker:
             others = {
                 other: min(1.0, weight * TRANSLATED)
                 for other, weight in tokenizer.expand([word])
-                if other != word
+                if other != word and weight >= LEAST_TRANSLATED
             }
             any_entry = max(share(word), *(share(o) * w for o, w in others.items()), 0.0)
             weight = self._weight(word, any_entry)
@@ -155,15 +150,14 @@ class Reranker:
         self, question: QuestionNames, head: EntryHead, likeness: float, coverage: float
     ) -> tuple[float, ...]:
         """What is known of an entry, in the order of `FEATURES`."""
-        frameworks = self._of_entry((*head.tags.frameworks, head.project))
-        hardware = question.hardware
-        return (
-            likeness,
-            coverage,
-            float(bool(question.named & frameworks)),
-            float(bool(question.named) and not question.used & frameworks),
-            float(bool(hardware and head.tags.hardware) and not hardware & {*head.tags.hardware}),
-        )
+        same = other = False
+        if question.named:
+            frameworks = self._of_entry((*head.tags.frameworks, head.project))
+            same = not question.named.isdisjoint(frameworks)
+            other = question.used.isdisjoint(frameworks)
+        own = head.tags.hardware
+        unlike = bool(question.hardware and own) and question.hardware.isdisjoint(own)
+        return likeness, coverage, float(same), float(other), float(unlike)
 
     def score(self, features: Sequence[float]) -> float:
         """The score of an entry with these features, in [0, 1]."""
@@ -173,10 +167,6 @@ class Reranker:
 
     def _entry_frameworks(self, names: tuple[str, ...]) -> frozenset[str]:
         return frozenset(names[:-1]) | self._frameworks.used(" ".join(names))
-
-
-def _spelling(name: str) -> str:
-    return re.escape(name).replace(r"\ ", "[ -]?")
 
 
 def load_reranker(folder: Path, frameworks: FrameworkNames) -> Reranker:

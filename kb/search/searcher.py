@@ -69,7 +69,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """An entry at its best chunk `at`, its matched log line, and what its score is made of."""
+    """An entry at its best chunk `at`, its matched log line, and what its text is scored by."""
 
     at: int
     head: EntryHead
@@ -288,7 +288,7 @@ class Searcher:
         self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
     ) -> tuple[Hit, ...]:
         ranked = [
-            (-self._score(look.features), look.head.id, look.at, look.head, look.line)
+            (-self._score(look), look.head.id, look.at, look.head, look.line)
             for look in self._looks(question, snapshot, candidates, limit)
         ]
         ranked.sort(key=lambda item: item[:2])
@@ -342,20 +342,23 @@ class Searcher:
         last = snapshot.catalogue.last_chunks[owners]
         looked_at = np.isin(ordinals, np.fromiter(heads, np.int64, len(heads)))
         coverage = snapshot.lexical.coverage(question.choices, last[looked_at].tolist())
-        for at, ordinal, number in zip(best.tolist(), ordinals.tolist(), last.tolist(), strict=True):
+        for at, ordinal, number in zip(
+            best.tolist(), ordinals.tolist(), last.tolist(), strict=True
+        ):
             head = heads.get(ordinal)
             if head is None:
                 continue  # deleted since, or far below what is shown
             line = signature_strength(head.signature, question.compared.names, idf)
-            likeness = similarity(float(candidates.likeness[at]), line[0])
+            likeness = float(candidates.likeness[at])
             features: tuple[float, ...] = (likeness,)
             if self._reranker is not None and question.mentions is not None:
                 covered = coverage.get(number, 0.0)
                 features = self._reranker.features(question.mentions, head, likeness, covered)
             yield _Look(at=at, head=head, line=line, features=features)
 
-    def _score(self, features: Sequence[float]) -> float:
-        return self._reranker.score(features) if self._reranker else features[0]
+    def _score(self, look: _Look) -> float:
+        text = self._reranker.score(look.features) if self._reranker else look.features[0]
+        return similarity(text, look.line[0])
 
     def _sought(self, limit: int) -> int:
         """Entries to look at for `limit` hits."""

@@ -11,7 +11,7 @@ import hashlib
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,6 @@ from kb.types.entries import Entry
 
 FOLDS = 5  # of cases
 PENALTY = 1e-3  # on the squares of the weights, so that none runs away
-SMOOTHING = 1.0  # times a word counts as found or not found before it is shipped: none, see MIN
 MIN_ASKED = 2  # paraphrases with a word that is shipped; a single one tells less than the prior
 ROUNDS = 50  # Newton steps; ten are enough
 HALF = 0.5
@@ -100,9 +99,7 @@ def count_words(
         for word in set(tokenizer.tokens(item.text)):
             asked[word] += 1
             best = max(
-                (min(1.0, weight * TRANSLATED) if other != word else 1.0)
-                if other in there
-                else 0.0
+                (min(1.0, weight * TRANSLATED) if other != word else 1.0) if other in there else 0.0
                 for other, weight in tokenizer.expand([word])
             )
             present[word] += best >= HALF
@@ -114,8 +111,22 @@ def prior_of(counts: Mapping[str, tuple[int, int]]) -> float:
     return sum(n for _, n in counts.values()) / max(1, sum(n for n, _ in counts.values()))
 
 
+class TextRows:
+    """The embedder with the rows of texts for questions as well.
+
+    Those of questions were fitted on the same paraphrases and would flatter the likeness.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Encode everything as passages of `embedder`."""
+        self.name, self.dimension = embedder.name, embedder.dimension
+        self.encode_queries = self.encode_passages = embedder.encode_passages
+
+
 @contextmanager
-def index_of(cases: Sequence[Entry], embedder: Embedder, tokenizer: Tokenizer) -> Iterator[tuple[Store, SearchIndex]]:
+def index_of(
+    cases: Sequence[Entry], embedder: Embedder, tokenizer: Tokenizer
+) -> Iterator[tuple[Store, SearchIndex]]:
     """The cases alone, searchable."""
     with tempfile.TemporaryDirectory() as name:
         store = Store.open(Path(name) / "kb.sqlite3")
@@ -130,11 +141,13 @@ def index_of(cases: Sequence[Entry], embedder: Embedder, tokenizer: Tokenizer) -
             store.close()
 
 
-def rankings(searcher: Searcher, paraphrases: Sequence[Paraphrase]) -> list[Ranking]:
-    """What the second look has to go by for each paraphrase."""
+def rankings(
+    searcher: Searcher, paraphrases: Sequence[Paraphrase], learned: Collection[str]
+) -> list[Ranking]:
+    """What the second look has to go by for each paraphrase, among the cases `learned`."""
     found = []
     for item in paraphrases:
-        looks = searcher.features(item.text)
+        looks = [look for look in searcher.features(item.text) if look[0] in learned]
         ids = [entry for entry, _ in looks]
         found.append(
             Ranking(
@@ -171,7 +184,9 @@ def fit_weights(all_rankings: Sequence[Ranking]) -> NDArray[np.float64]:
     return weights
 
 
-def scaled(weights: NDArray[np.float64], all_rankings: Sequence[Ranking]) -> tuple[NDArray[np.float64], float]:
+def scaled(
+    weights: NDArray[np.float64], all_rankings: Sequence[Ranking]
+) -> tuple[NDArray[np.float64], float]:
     """The weights and a shift with which the best score is spread like the first look's.
 
     Middle and spread (the quartiles) of the best scores stay what they were, so that thresholds
@@ -199,8 +214,9 @@ def main() -> int:
     """Fit, write ``data/search``, and print how often the right case is first and among five."""
     data = shipped_data()
     knowledge = read_knowledge(data)
-    tokenizer, embedder = Tokenizer(data / "lexicon"), embedded_model(data)
+    tokenizer, embedder = Tokenizer(data / "lexicon"), TextRows(embedded_model(data))
     paraphrases = load_paraphrases(data / PARAPHRASES)
+    learned = {item.case for item in paraphrases}
     names = FrameworkNames(knowledge.framework_names)
     per_fold: list[list[Ranking]] = []
     with index_of(knowledge.cases, embedder, tokenizer) as (store, index):
@@ -208,9 +224,11 @@ def main() -> int:
             apart = [item for item in paraphrases if fold_of(item.case) == fold]
             others = [item for item in paraphrases if fold_of(item.case) != fold]
             counts = count_words(others, knowledge.cases, tokenizer)
-            reranker = Reranker(msgspec.structs.replace(START, prior=prior_of(counts)), counts, names)
+            reranker = Reranker(
+                msgspec.structs.replace(START, prior=prior_of(counts)), counts, names
+            )
             searcher = Searcher(store, index, embedder, tokenizer, reranker=reranker)
-            per_fold.append(rankings(searcher, apart))
+            per_fold.append(rankings(searcher, apart, learned))
     everything = [one for some in per_fold for one in some]
     first = np.zeros(len(FEATURES))
     first[0] = 1.0
@@ -223,7 +241,7 @@ def main() -> int:
     fitted = RerankWeights(
         prior=round(prior_of(counts), DIGITS),
         shift=round(shift, DIGITS),
-        fitted_on=f"{len(paraphrases)} paraphrases of {len({p.case for p in paraphrases})} cases",
+        fitted_on=f"{len(paraphrases)} paraphrases of {len(learned)} cases",
         **{name: round(float(w), DIGITS) for name, w in zip(FEATURES, weights, strict=True)},
     )
     folder = data / FOLDER
