@@ -7,13 +7,10 @@ from functools import cache
 
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
-from kb.text.language import HAN
 
 MAX_NAME = 64  # characters; no card has a longer name, and the patterns below cost its square
 _MAKER = re.compile(r"^(?:nvidia|geforce|tesla|(?:amd[\s_-]+)?instinct|huawei)[\s_-]+")
 _FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|oam|nvl\d*|hbm\d\w*|\d+ ?gi?b?)(?=$|[\s_-])")
-_WORD = re.compile(rf"[A-Za-z0-9]+|[{HAN}]+")
-MAX_WORDS = 3  # of a name in a text
 _JOINTS = re.compile(r"[\s_-]+")
 
 
@@ -24,23 +21,12 @@ def hardware_id(name: str) -> str:
         return plain
     while (shorter := _MAKER.sub("", _FORM.sub("", plain))) != plain:
         plain = shorter
-    return _ids().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
-
-
-def hardware_in(text: str) -> frozenset[str]:
-    """The tags of the hardware a text names, in one to three words."""
-    words = [word.lower() for word in _WORD.findall(text)]
-    ids = _ids()
-    joined = (
-        "".join(words[start : start + size])
-        for size in range(1, MAX_WORDS + 1)
-        for start in range(len(words) - size + 1)
-    )
-    return frozenset(ids[name] for name in joined if name in ids)
+    return hardware_spellings().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
 
 
 @cache
-def _ids() -> dict[str, str]:
+def hardware_spellings() -> dict[str, str]:
+    """The tag of every spelling, which is in lower case without spaces and dashes."""
     names = read_yaml(shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]])
     return {
         _JOINTS.sub("", spelling.lower()): identifier

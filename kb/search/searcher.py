@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kb.embed.base import Embedder
 from kb.errors import InputError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
-from kb.search.rerank import RERANKED, QuestionNames, Reranker
+from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker
 from kb.search.similarity import (
     SIMILAR_ENOUGH,
     QuestionWords,
@@ -357,8 +357,9 @@ class Searcher:
             yield _Look(at=at, head=head, line=line, features=features)
 
     def _score(self, look: _Look) -> float:
-        text = self._reranker.score(look.features) if self._reranker else look.features[0]
-        return similarity(text, look.line[0])
+        if self._reranker is None:
+            return similarity(look.features[0], look.line[0])
+        return similarity(self._reranker.score(look.features), LINE_SHARE * look.line[0])
 
     def _sought(self, limit: int) -> int:
         """Entries to look at for `limit` hits."""

@@ -187,17 +187,16 @@ def fit_weights(all_rankings: Sequence[Ranking]) -> NDArray[np.float64]:
 def scaled(
     weights: NDArray[np.float64], all_rankings: Sequence[Ranking]
 ) -> tuple[NDArray[np.float64], float]:
-    """The weights and a shift with which the best score is spread like the first look's.
+    """The weights and a shift with which a score means what the first look's did.
 
-    Middle and spread (the quartiles) of the best scores stay what they were, so that thresholds
-    keep their meaning.
+    An entry that is as like as can be and has all words scores 1; the best score of a paraphrase
+    is in the middle what the first look's was. So thresholds keep their meaning.
     """
-    best = np.array([(one.features @ weights).max() for one in all_rankings])
-    first = np.array([one.features[:, 0].max() for one in all_rankings])
-    low, middle, high = np.percentile(best, [25, 50, 75])
-    first_low, first_middle, first_high = np.percentile(first, [25, 50, 75])
-    scale = (first_high - first_low) / (high - low)
-    return weights * scale, float(first_middle - scale * middle)
+    best = float(np.median([(one.features @ weights).max() for one in all_rankings]))
+    first = float(np.median([one.features[:, 0].max() for one in all_rankings]))
+    same = float(weights[FEATURES.index("likeness")] + weights[FEATURES.index("coverage")])
+    scale = (1 - first) / (same - best)
+    return weights * scale, first - scale * best
 
 
 def ranks(all_rankings: Sequence[Ranking], weights: NDArray[np.float64]) -> list[int]:
