@@ -26,12 +26,15 @@ from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.facets import FACETS
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge, load_knowledge
 from kb.knowledge.site import site_stamp
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
 from kb.logs.scan.scanner import wrong_patterns
 from kb.search.notes import NoteFinder
+from kb.search.rerank import FOLDER as SEARCH
+from kb.search.rerank import load_reranker
 from kb.search.searcher import Searcher
 from kb.service import Components, Service
 from kb.settings import Settings
@@ -118,7 +121,10 @@ def _assemble(
     learned = _learned_weights(settings, say)
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     salient_terms = SalientTerms(settings.data / "lexicon")
-    searcher = Searcher(store, index, embedder, tokenizer, salient=salient_terms.word)
+    reranker = load_reranker(settings.data / SEARCH, framework_names(knowledge.framework_names))
+    searcher = Searcher(
+        store, index, embedder, tokenizer, salient=salient_terms.word, reranker=reranker
+    )
     return Service(
         Components(
             settings=settings,

@@ -27,7 +27,7 @@ from kb.knowledge.facets import fold
 from kb.store import ChunkChanges, Store
 from kb.text.tokenizer import JIEBA
 
-FORMAT = 1
+FORMAT = 2  # 2: the words of an entry together
 MANIFEST = "manifest.json"
 WORDS = "lexical"
 BATCH = 2_000  # chunks read, cut or embedded at once: a few megabytes
@@ -318,6 +318,8 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
         tags[entry].append((facet, fold(label)))
         if facet == "project":
             projects[entry] = label
+    last = set(catalogue.last_chunks.tolist())
+    words: dict[int, dict[str, None]] = {}  # of entries whose last chunk is to come
     signed: set[int] = set()
     for batch in _batches(catalogue.numbers, BATCH):
         rows = sources.store.chunks(batch.tolist())
@@ -327,14 +329,17 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
             # the signature is the entry's, so one of its chunks carries it
             head = None if row.entry in signed else heads.get(row.entry)
             signed.add(row.entry)
+            # users name their project, its write-up often does not
+            body = sources.tokenizer.tokens(f"{projects[entry]}\n{row.text}")
+            words.setdefault(row.entry, {}).update(dict.fromkeys(body))
             yield ChunkWords(
                 number=row.number,
                 entry_id=str(catalogue.ids[entry]),
                 day=int(catalogue.days[entry]),
-                # users name their project, its write-up often does not
-                body=tuple(sources.tokenizer.tokens(f"{projects[entry]}\n{row.text}")),
+                body=tuple(body),
                 signature=tuple(signature_tokens("\n".join(head.signature))) if head else (),
                 tags=tuple(tags[entry]),
+                whole=tuple(words.pop(row.entry)) if row.number in last else (),
             )
 
 

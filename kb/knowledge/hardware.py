@@ -21,11 +21,12 @@ def hardware_id(name: str) -> str:
         return plain
     while (shorter := _MAKER.sub("", _FORM.sub("", plain))) != plain:
         plain = shorter
-    return _ids().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
+    return hardware_spellings().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
 
 
 @cache
-def _ids() -> dict[str, str]:
+def hardware_spellings() -> dict[str, str]:
+    """The tag of every spelling, which is in lower case without spaces and dashes."""
     names = read_yaml(shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]])
     return {
         _JOINTS.sub("", spelling.lower()): identifier

@@ -86,9 +86,9 @@ class NoteFinder:
         """Cosine with the nearest phrase of each note, at least 0."""
         words = self._words
         best = np.zeros(len(self._notes))
-        np.maximum.at(
-            best, words.owners, words.phrases @ self._embedder.encode_queries([question])[0]
-        )
+        # as a text: the rows of questions were fitted to lead to cases
+        vector = self._embedder.encode_passages([question])[0]
+        np.maximum.at(best, words.owners, words.phrases @ vector)
         return best
 
     def _wording(self, question: str) -> NDArray[np.float64]:
