@@ -164,8 +164,8 @@ def _places(
     return among(1), among(SHOWN)
 
 
-def _helped(asked: AskedFix, fix: str) -> bool:
-    return fix in asked.known or fix.partition("/")[0] in asked.own
+def _helped(answer: AskedFix, fix: str) -> bool:
+    return fix in answer.known or fix.partition("/")[0] in answer.own
 
 
 def missed(answers: Sequence[AskedFix]) -> list[AskedFix]:
