@@ -26,12 +26,15 @@ from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.facets import FACETS
+from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge, load_knowledge
 from kb.knowledge.site import site_stamp
 from kb.logs.event_log import EventVocabulary
 from kb.logs.reader import LogReader
 from kb.logs.scan.scanner import wrong_patterns
 from kb.search.notes import NoteFinder
+from kb.search.rerank import FOLDER as SEARCH
+from kb.search.rerank import load_reranker
 from kb.search.searcher import Searcher
 from kb.service import Components, Service
 from kb.settings import Settings
@@ -118,7 +121,10 @@ def _assemble(
     learned = _learned_weights(settings, say)
     index = _open_index(settings, store, embedder, tokenizer, say, rebuild=rebuild)
     salient_terms = SalientTerms(settings.data / "lexicon")
-    searcher = Searcher(store, index, embedder, tokenizer, salient=salient_terms.word)
+    reranker = load_reranker(settings.data / SEARCH, framework_names(knowledge.framework_names))
+    searcher = Searcher(
+        store, index, embedder, tokenizer, salient=salient_terms.word, reranker=reranker
+    )
     return Service(
         Components(
             settings=settings,
@@ -231,13 +237,15 @@ def _open_index(
 ) -> SearchIndex:
     """The index, built anew when asked to or when the shipped model or word lists changed.
 
-    `SearchIndex.catch_up` refuses an index of another kind. Only one case is no surprise: this
-    program itself was updated, which the stamp left by the last opening tells.
+    `SearchIndex.catch_up` repairs a damaged index and refuses one of another kind. Only one case
+    is no surprise: this program itself was updated, which the stamp left by the last opening tells.
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
     tokens = fingerprint(tokenizer, lexicon)
     stamp = _stamp(settings, embedder, tokens)
-    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
+    index = SearchIndex(
+        folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens, notify=say
+    )
     if rebuild:
         index.rebuild()
     elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
@@ -292,7 +300,7 @@ def _updated(path: Path, now: Stamp) -> bool:
     """Whether the last opening was by a program with another embedded model, words or facets."""
     try:
         last = msgspec.json.decode(path.read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
         return now.setting == ""  # an older program left no stamp
     if replace(last, facets=now.facets) == now:
         return last != now

@@ -14,7 +14,7 @@ from fastapi_offline import FastAPIOffline
 
 from app.api.auth import Guard, keys_path, read_access
 from app.api.context import ApiContext, known_parameters
-from app.api.middleware import Observe
+from app.api.middleware import Observe, refuse_foreign
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
 from app.api.routes import diagnose, entries, health, incidents, lookup, saved
@@ -32,7 +32,8 @@ from app.api.schemas import (
     SearchRequest,
 )
 from app.server.address import is_loopback
-from app.server.observability import IncidentCounts, ModelUsage, new_metrics
+from app.server.browser_guard import BrowserGuard
+from app.server.observability import IncidentCounts, KeptSizes, ModelUsage, new_metrics
 from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
@@ -63,6 +64,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     },
 }
+# Swagger's page: its script and style come from here, its one inline script is known.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+SIGNED_PATHS = frozenset({"/slack/events"})  # come by the public address of a tunnel, signed
 WARM_UP = "Watchdog caught collective operation timeout"  # takes the path a log takes
 ABOUT = """Paste a distributed-training timeout log (NCCL, HCCL, RCCL, Gloo, TCPStore, inference
 servers; Chinese or English) and get what happened, the ranked root causes with evidence, fixes,
@@ -85,6 +93,7 @@ def create_app(
     metrics = new_metrics()
     metrics.registry.register(ModelUsage(service))
     metrics.registry.register(IncidentCounts(service))
+    metrics.registry.register(KeptSizes(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
         version=program_version(),
@@ -111,6 +120,14 @@ def create_app(
     app.include_router(entries.router)  # each route asks for its role first
     app.include_router(health.router)
     add_problem_handlers(app)
+    app.add_middleware(
+        BrowserGuard,
+        guards=app.state.guard.open_to_all,
+        refuse=refuse_foreign,
+        public_url=settings.public_url,
+        policy=DOCS_POLICY,
+        signed_paths=SIGNED_PATHS,
+    )
     app.add_middleware(Observe, metrics=metrics)
     _complete_openapi(app)
     return app

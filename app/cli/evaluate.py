@@ -20,6 +20,7 @@ from kb.settings import Settings
 if TYPE_CHECKING:
     from kb.evaluation.metrics import RouteQuality
     from kb.evaluation.search_quality import GoldenReport
+    from kb.search.rerank import Reranker
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
@@ -34,7 +35,7 @@ WHAT = (
     "second-reader",
 )
 NEED_THREADS = ("diagnosis", "fixes")
-READ_FILES = ("fixes", "statements", "notes", "first-sight", "second-reader")
+READ_FILES = ("retrieval", "fixes", "statements", "notes", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
 LANGUAGES = ("zh", "en")
 Figures = dict[str, dict[str, str]]
@@ -72,7 +73,8 @@ Tables = dict[str, dict[str, dict[str, str]]]
     "--show",
     is_flag=True,
     help="With `statements`, list the sentences read wrongly; with `fixes`, the threads missed; "
-    "with `notes`, the questions answered wrongly.",
+    "with `notes`, the questions answered wrongly; with `retrieval` and a FILE, the queries whose "
+    "case is not first.",
 )
 @click.option(
     "--record",
@@ -95,7 +97,8 @@ def command(
 ) -> None:
     """Measure WHAT: all but first-sight and second-reader where it is not given.
 
-    Retrieval is measured on the judged queries of data/golden. Each incident of the threads is
+    Retrieval is measured on the judged queries of data/golden, or on those of FILE, one JSON object
+    a line with q, lang, kind and the case that answers. Each incident of the threads is
     diagnosed by weights that never saw its project and without its own case. Fixes: whether what
     helped in a thread, by FILE or else data/golden/fixes.jsonl, is shown first or among three, all
     told and where the cause is right. Statements are read in labelled sentences of FILE, one JSON
@@ -117,7 +120,11 @@ def command(
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
         for name in chosen:
-            if name == "retrieval":
+            if name == "retrieval" and file is not None:
+                figures[name] = _case_queries(
+                    service, state.settings, file, minilm=minilm, show=show
+                )
+            elif name == "retrieval":
                 figures |= _retrieval(
                     service, state.settings, threads, minilm=minilm and what == name, report=report
                 )
@@ -425,7 +432,10 @@ def _retrieval(
         missing = str(error)
     golden = load_golden(settings.data / "golden")
     cases = service.knowledge.cases
-    measured = measure_golden(golden, cases, embedder, tokenizer, monolingual=other)
+    reranker = _reranker(service, settings)
+    measured = measure_golden(
+        golden, cases, embedder, tokenizer, monolingual=other, reranker=reranker
+    )
     if report is not None:
         from kb.evaluation.published import save_published
 
@@ -436,9 +446,54 @@ def _retrieval(
         result.group: _row(result) for result in measured.parts
     }
     if threads is not None:
-        results = measure_posts(load_threads(threads), embedder, tokenizer, monolingual=other)
+        labelled = load_threads(threads)
+        results = measure_posts(labelled, embedder, tokenizer, monolingual=other, reranker=reranker)
         tables |= _tables("posts and their threads' causes", results)
     return {"retrieval": {"golden set": summary}, "retrieval by route": tables}
+
+
+def _reranker(service: Service, settings: Settings) -> Reranker:
+    """The second look of the shipped search."""
+    from kb.knowledge.framework_names import framework_names
+    from kb.search.rerank import FOLDER, load_reranker
+
+    names = framework_names(service.knowledge.framework_names)
+    return load_reranker(settings.data / FOLDER, names)
+
+
+def _case_queries(
+    service: Service, settings: Settings, path: Path, *, minilm: bool, show: bool
+) -> Figures | Tables:
+    """Whether the queries of a file find their case; with `show` those that miss it."""
+    from kb.embed import load_embedder
+    from kb.evaluation.case_queries import (
+        ask_case_queries,
+        load_case_queries,
+        missed,
+        query_figures,
+    )
+    from kb.evaluation.search_quality import monolingual
+    from kb.knowledge.paraphrases import FOLDER, load_paraphrases
+    from kb.text.tokenizer import Tokenizer
+
+    queries = load_case_queries(path)
+    learned = {item.case for item in load_paraphrases(settings.data / FOLDER)}
+    answers = ask_case_queries(
+        queries,
+        service.knowledge.cases,
+        load_embedder(settings),
+        Tokenizer(settings.data / "lexicon"),
+        monolingual=monolingual() if minilm else None,
+        reranker=_reranker(service, settings),
+    )
+    if show:
+        return {
+            "queries whose case is not first": {
+                query.q: f"{query.case}: {f'rank {rank}' if rank else 'not found'}"
+                for query, rank in missed(queries, answers)
+            }
+        }
+    return _tables(path.name, query_figures(queries, answers, learned))
 
 
 def _summary(report: GoldenReport) -> dict[str, str]:

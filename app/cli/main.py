@@ -29,6 +29,7 @@ VERBS = {
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",
     "watch": "app.cli.watch:command",
+    "collect": "app.cli.collect:command",
     "slack": "app.cli.slack:command",
     "mcp": "app.cli.mcp:command",
     "evaluate": "app.cli.evaluate:command",

@@ -11,11 +11,11 @@ SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in 
 MAX_CLAUSES = 12  # of a sentence; a person's has fewer
 # Not behind an ellipsis, nor between “no.” and its number.
 _SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+\d)\s+|(?<=[。！？])|(?<=……)|\n+"
+    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+[0-9])\s+|(?<=[。！？])|(?<=……)|\n+"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LATIN = re.compile(r"[A-Za-z][a-z']+")
-SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
+SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,40}(?:[._][A-Za-z0-9]{1,40}){1,12}")
 _CLAUSE = re.compile(r"[,;]\s+|[，；]|\s[-–—]+\s")
 
 

@@ -51,7 +51,7 @@ class FixLikeness:
         """
         if not words or not query:
             return {}
-        vector = self._embedder.encode_queries([words])[0]
+        vector = self._embedder.encode_passages([words])[0]
         tokens = set(self._tokenizer.tokens(query))
         trust = len(words) / (len(words) + FEW_CHARS)
         fixes = (*self._fixes, *others)

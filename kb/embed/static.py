@@ -2,7 +2,8 @@
 
 A text's vector is the weighted sum of one int8 row per distinct token, scaled to length 1. The rows
 were trained with mean pooling, that is weight tf; the weight here is sqrt(tf) * sqrt(idf), idf
-that of the knowledge base, so that common words and repeated log lines count less.
+that of the knowledge base, so that common words and repeated log lines count less. Questions have
+rows of their own for the tokens that people ask with (`kb.train.embedding.questions`).
 
 Source of the model kind: https://sbert.net/docs/package_reference/sentence_transformer/models.html
 """
@@ -28,15 +29,19 @@ from kb.text.tokenizer import default_tokenizer
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-FORMAT = 2
+FORMAT = 3  # 3: rows of questions
 ROWS = "rows.npy"  # int8, shape (tokens, dimension)
 SCALES = "scales.npy"  # float16, shape (tokens,): row * scale is the trained vector
 IDF = "idf.npy"  # float16, shape (tokens,): the default idf
+QUESTIONS = "questions.npy"  # int64, ascending: tokens that have another row in a question
+QUESTION_ROWS = "question-rows.npy"  # int8, shape (these tokens, dimension)
+QUESTION_SCALES = "question-scales.npy"  # float16, as `SCALES`
 NORMALISER = "normaliser.json"  # a tokenizer of tokenizers with the unknown token alone
 PIECES = "pieces.model"  # sentencepiece: 32 MB less than tokenizers needs for the same unigrams
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
-FILES = (ROWS, SCALES, IDF, NORMALISER, PIECES, CONFIG)
+QUESTION_FILES = (QUESTIONS, QUESTION_ROWS, QUESTION_SCALES)
+FILES = (ROWS, SCALES, IDF, *QUESTION_FILES, NORMALISER, PIECES, CONFIG)
 HASH_DIGITS = 12  # hex digits of the content hash in a name: 48 bits
 SMOOTHING = 0.25  # share of the texts; without it MRR falls by .02, .1 to .4 are alike
 TEXTS_AT_ONCE = 256  # encoded together; bounds the memory of one step
@@ -71,6 +76,9 @@ class StaticEmbedder:
         # Mapped, not read: a question needs few rows, and processes share them.
         self._rows = np.load(folder / ROWS, mmap_mode="r").view(np.ndarray)
         self._scales = np.load(folder / SCALES).astype(np.float32)
+        self._questions = np.load(folder / QUESTIONS)
+        self._question_rows = np.load(folder / QUESTION_ROWS, mmap_mode="r").view(np.ndarray)
+        self._question_scales = np.load(folder / QUESTION_SCALES).astype(np.float32)
         self._normaliser = Normaliser(folder / NORMALISER)
         self._pieces = _read_pieces(folder / PIECES)
         self.dimension: int = int(self._rows.shape[1])
@@ -93,7 +101,36 @@ class StaticEmbedder:
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of questions: shape (n, dimension), rows of length 1, zero without a token."""
-        return self.encode_passages(texts)
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for number, (ids, weights) in enumerate(self.weighed_tokens(texts)):
+            own, places = self._rows_of_questions(ids)
+            scales = self._scales[ids]
+            rows = self._rows[ids].astype(np.float32)
+            scales[own] = self._question_scales[places]
+            rows[own] = self._question_rows[places]
+            vectors[number] = (weights * scales) @ rows
+        return _unit(vectors)
+
+    def _rows_of_questions(
+        self, ids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Which tokens have a row for questions, and where it is."""
+        if not len(self._questions):
+            return np.zeros(len(ids), dtype=np.bool_), np.zeros(0, dtype=np.int64)
+        places = np.minimum(np.searchsorted(self._questions, ids), len(self._questions) - 1)
+        own = self._questions[places] == ids
+        return own, places[own]
+
+    def weighed_tokens(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """The distinct known token ids of every text, ascending, and their weights."""
+        for ids, counts, ends in self._counts(texts):
+            weights = np.sqrt(counts.astype(np.float32)) * self._root_idf[ids]
+            begin = 0
+            for end in ends.tolist():
+                yield ids[begin:end], weights[begin:end]
+                begin = end
 
     def encode_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of stored texts: shape (n, dimension), rows of length 1, zero without a token."""

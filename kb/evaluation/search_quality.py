@@ -25,6 +25,7 @@ from kb.evaluation.published import Interval, RetrievalFigures, RouteFigures
 from kb.index.base import Numbers, Term, Tokens
 from kb.index.live import SearchIndex
 from kb.index.snapshot import Snapshot
+from kb.search.rerank import Reranker
 from kb.search.searcher import Searcher
 from kb.store import Store
 from kb.train.threads import LabelledThread
@@ -83,6 +84,7 @@ def measure_golden(
     tokenizer: Tokens,
     *,
     monolingual: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> GoldenReport:
     """Ask every query of `golden` in all settings; `monolingual` is measured beside `embedder`.
 
@@ -94,7 +96,9 @@ def measure_golden(
         for query in golden.queries
         if any(grade == FULL and case in there for case, grade in golden.grades(query.id).items())
     ]
-    models = Models(embedder=embedder, monolingual=monolingual, tokenizer=tokenizer)
+    models = Models(
+        embedder=embedder, monolingual=monolingual, tokenizer=tokenizer, reranker=reranker
+    )
     settings = _settings(queries, golden, cases, models) if queries else {}
     shipped = {name: answers[SHIPPED] for name, answers in settings.items()}
     worded = [number for number, query in enumerate(queries) if query.kind != "log"]
@@ -144,13 +148,16 @@ def measure_posts(
     tokenizer: Tokens,
     *,
     monolingual: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> tuple[RouteQuality, ...]:
     """Every thread's post against all threads' answers, by route and language pair.
 
     Posts that are Chinese in any part count as Chinese; the answers are English.
     """
     questions = [GradedQuestion(text=one.text, grades={one.id: FULL}) for one in threads]
-    models = Models(embedder=embedder, monolingual=monolingual, tokenizer=tokenizer)
+    models = Models(
+        embedder=embedder, monolingual=monolingual, tokenizer=tokenizer, reranker=reranker
+    )
     answers = models.ask([answer_entry(thread) for thread in threads], questions)
     groups = ["en→en" if thread.language == "en" else "zh→en" for thread in threads]
     return tuple(
@@ -211,19 +218,25 @@ class Models:
     """The models to compare: the search's own and, beside it, a monolingual one."""
 
     def __init__(
-        self, *, embedder: Embedder, monolingual: Embedder | None, tokenizer: Tokens
+        self,
+        *,
+        embedder: Embedder,
+        monolingual: Embedder | None,
+        tokenizer: Tokens,
+        reranker: Reranker | None = None,
     ) -> None:
         """Texts are encoded once however often they are indexed."""
         self._own = Remembering(embedder)
         self._other = Remembering(monolingual) if monolingual else None
         self._tokenizer = tokenizer
+        self._reranker = reranker
 
     def ask(self, entries: Sequence[Entry], questions: Sequence[GradedQuestion]) -> Answers:
         """All routes' answers over `entries`."""
-        with searchable(entries, self._own, self._tokenizer) as rankers:
+        with searchable(entries, self._own, self._tokenizer, self._reranker) as rankers:
             answers = ask(rankers, questions)
         if self._other is not None:
-            with searchable(entries, self._other, self._tokenizer) as rankers:
+            with searchable(entries, self._other, self._tokenizer, self._reranker) as rankers:
                 chosen = {MINILM: rankers["dense"], MINILM_HYBRID: rankers[SHIPPED]}
                 answers |= ask(chosen, questions)
         return answers
@@ -239,7 +252,10 @@ def ask(rankers: Mapping[str, Ranker], questions: Sequence[GradedQuestion]) -> A
 
 @contextmanager
 def searchable(
-    entries: Sequence[Entry], embedder: Embedder, tokenizer: Tokens
+    entries: Sequence[Entry],
+    embedder: Embedder,
+    tokenizer: Tokens,
+    reranker: Reranker | None = None,
 ) -> Iterator[dict[str, Ranker]]:
     """The routes over `entries`, indexed in a folder of their own that is deleted afterwards."""
     with TemporaryDirectory(prefix="timeout-kb-evaluate-") as name:
@@ -250,7 +266,7 @@ def searchable(
                 Path(name) / "index", store=store, embedder=embedder, tokenizer=tokenizer
             )
             index.catch_up()
-            searcher = Searcher(store, index, embedder, tokenizer)
+            searcher = Searcher(store, index, embedder, tokenizer, reranker=reranker)
             yield routes(index.snapshot(), searcher, embedder, tokenizer)
         finally:
             store.close()

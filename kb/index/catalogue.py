@@ -111,6 +111,13 @@ class Catalogue:
         )
 
     @cached_property
+    def last_chunks(self) -> Numbers:
+        """Number of the last chunk of every entry, -1 where it has none."""
+        last = np.full(len(self.ordinals), -1, dtype=np.int64)
+        last[self.owners] = self.numbers  # ascending, so the last one stays
+        return last
+
+    @cached_property
     def _positions(self) -> dict[tuple[str, str], list[int]]:
         """The spellings of every value."""
         positions: dict[tuple[str, str], list[int]] = {}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tantivy
 
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.index.base import DISK, REPAIR, Ranking, Scores, Term
 from kb.knowledge.facets import day_range, wanted_values
 from kb.types.entries import NO_FILTERS, Filters
@@ -34,7 +34,8 @@ _SEPARATOR = "\x1f"  # between facet and value: in no facet's name
 class ChunkWords:
     """A chunk as the word index takes it: tokens cut beforehand.
 
-    `signature` is filled on one chunk of an entry only. `tags` are (facet, folded value).
+    `signature` is filled on one chunk of an entry only, `whole` (the distinct tokens of all its
+    chunks) on its last one. `tags` are (facet, folded value).
     """
 
     number: int
@@ -43,6 +44,7 @@ class ChunkWords:
     body: tuple[str, ...]
     signature: tuple[str, ...]
     tags: tuple[tuple[str, str], ...]
+    whole: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +86,45 @@ class LexicalIndex:
         """BM25 of the given chunks; those without any term are left out."""
         if not terms or not numbers:
             return {}
+        return self._scores_of(self._any_of(terms, "body"), numbers)
+
+    def coverage(
+        self, choices: Sequence[Sequence[Term]], numbers: Sequence[int]
+    ) -> dict[int, float]:
+        """The weights of what entries have of each choice, summed; the largest one of a choice.
+
+        Args:
+            choices: a word of the question and its translations, each with its weight.
+            numbers: the last chunk of each entry (`ChunkWords.whole`); those without any of the
+                words are left out.
+        """
+        if not choices or not numbers:
+            return {}
+        query, clause = tantivy.Query, self._presence
+        found = [
+            query.disjunction_max_query([clause(term.word, term.weight) for term in terms])
+            for terms in choices
+        ]
+        either = query.boolean_query([(tantivy.Occur.Should, one) for one in found])
+        return self._scores_of(either, numbers)
+
+    def _scores_of(self, query: Any, numbers: Sequence[int]) -> dict[int, float]:  # noqa: ANN401
         wanted = tantivy.Query.term_set_query(self.schema, "number", [int(n) for n in numbers])
-        query = self._must(self._any_of(terms, "body"), [wanted])
-        hits, scores = self._run(query, len(numbers))
+        hits, scores = self._run(self._must(query, [wanted]), len(numbers))
         return dict(zip(hits.tolist(), scores.tolist(), strict=True))
 
     def idf(self, tokens: Iterable[str], *, field: str = "body") -> dict[str, float]:
         """ln(1 + (n - df + ½) / (df + ½)) of every token, as BM25 has it."""
         rarity = self._rarity
         return {token: rarity(field, token) for token in tokens}
+
+    def entries_with(self, word: str) -> int:
+        """How many entries have the token; deleted ones count until their segment is merged."""
+        return self._entries_with(word)
+
+    @cached_property
+    def _entries_with(self) -> Callable[[str], int]:
+        return lru_cache(CACHED_WORDS)(lambda word: int(self.searcher.doc_freq("whole", word)))
 
     @cached_property
     def _rarity(self) -> Callable[[str, str], float]:
@@ -121,6 +153,17 @@ class LexicalIndex:
         def clause(field: str, word: str, weight: float) -> Any:  # noqa: ANN401
             query = tantivy.Query
             return query.boost_query(query.term_query(self.schema, field, word, "freq"), weight)
+
+        return clause
+
+    @cached_property
+    def _presence(self) -> Callable[[str, float], Any]:
+        """The query that gives an entry with a word that weight, cached like `_clause`."""
+
+        @lru_cache(CACHED_CLAUSES)
+        def clause(word: str, weight: float) -> Any:  # noqa: ANN401
+            query = tantivy.Query
+            return query.const_score_query(query.term_query(self.schema, "whole", word), weight)
 
         return clause
 
@@ -194,11 +237,11 @@ def load(folder: Path) -> LexicalIndex:
     """
     try:
         if not tantivy.Index.exists(str(folder)):
-            raise SearchIndexError(f"{folder} holds no word index", todo=REPAIR)
+            raise DamagedIndexError(f"{folder} holds no word index", todo=REPAIR)
         index = _index(folder)
         return LexicalIndex(index.schema, index.searcher())
     except (ValueError, OSError) as error:
-        raise SearchIndexError(
+        raise DamagedIndexError(
             f"{folder}: the words cannot be read: {error}", todo=REPAIR
         ) from error
 
@@ -211,6 +254,7 @@ def _index(folder: Path) -> Any:  # noqa: ANN401 - tantivy is untyped
     builder.add_text_field("tag", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
     builder.add_text_field("signature", tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_text_field("whole", tokenizer_name=ANALYZER, index_option="basic")
     index = tantivy.Index(builder.build(), path=str(folder))
     index.register_tokenizer(
         ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
@@ -228,4 +272,6 @@ def _document(document: ChunkWords) -> Any:  # noqa: ANN401
     made.add_text("body", " ".join(document.body))
     if document.signature:
         made.add_text("signature", " ".join(document.signature))
+    if document.whole:
+        made.add_text("whole", " ".join(document.whole))
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kb.embed.base import Embedder
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.files.atomic import link_tree
 from kb.index import lexical
 from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
@@ -27,7 +27,7 @@ from kb.knowledge.facets import fold
 from kb.store import ChunkChanges, Store
 from kb.text.tokenizer import JIEBA
 
-FORMAT = 1
+FORMAT = 2  # 2: the words of an entry together
 MANIFEST = "manifest.json"
 WORDS = "lexical"
 BATCH = 2_000  # chunks read, cut or embedded at once: a few megabytes
@@ -74,6 +74,7 @@ class Manifest:
         kind: method of the vector index.
         base: name of the file with the large part of the vectors.
         files: size in bytes and CRC-32 by path below the generation's folder.
+        checksum: CRC-32 of the manifest with this field at 0; 0 where an older program wrote it.
     """
 
     identity: Identity
@@ -83,6 +84,7 @@ class Manifest:
     kind: str
     base: str
     files: dict[str, tuple[int, int]]
+    checksum: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,7 +139,8 @@ def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Sn
 
     Raises:
         FileNotFoundError: the folder is being deleted, for a newer generation is there.
-        SearchIndexError: it was built by something else, or is damaged.
+        SearchIndexError: it was built by something else.
+        DamagedIndexError: a file is damaged.
     """
     manifest = read_manifest(folder)
     _check_identity(manifest.identity, sources.identity(), folder)
@@ -145,7 +148,7 @@ def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Sn
     for name, (size, checksum) in sorted(manifest.files.items()):
         path = folder / name
         if path.stat().st_size != size or (name not in shared and _crc32(path) != checksum):
-            raise SearchIndexError(f"{path} is damaged", todo=REPAIR)
+            raise DamagedIndexError(f"{path} is damaged", todo=REPAIR)
     return Snapshot(
         folder=folder,
         manifest=manifest,
@@ -164,13 +167,20 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         FileNotFoundError: there is none.
-        SearchIndexError: it cannot be read.
+        DamagedIndexError: it cannot be read, or is not as it was written.
     """
     path = folder / MANIFEST
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SearchIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise DamagedIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+    if manifest.checksum and manifest.checksum != _checksum(manifest):
+        raise DamagedIndexError(f"{path} is damaged", todo=REPAIR)
+    return manifest
+
+
+def _checksum(manifest: Manifest) -> int:
+    return zlib.crc32(msgspec.json.encode(replace(manifest, checksum=0)))
 
 
 def _check_identity(stored: Identity, expected: Identity, folder: Path) -> None:
@@ -275,6 +285,7 @@ def _finish(
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into `folder`."""
+    manifest = replace(manifest, checksum=_checksum(manifest))
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
 
 
@@ -307,6 +318,8 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
         tags[entry].append((facet, fold(label)))
         if facet == "project":
             projects[entry] = label
+    last = set(catalogue.last_chunks.tolist())
+    words: dict[int, dict[str, None]] = {}  # of entries whose last chunk is to come
     signed: set[int] = set()
     for batch in _batches(catalogue.numbers, BATCH):
         rows = sources.store.chunks(batch.tolist())
@@ -316,14 +329,17 @@ def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
             # the signature is the entry's, so one of its chunks carries it
             head = None if row.entry in signed else heads.get(row.entry)
             signed.add(row.entry)
+            # users name their project, its write-up often does not
+            body = sources.tokenizer.tokens(f"{projects[entry]}\n{row.text}")
+            words.setdefault(row.entry, {}).update(dict.fromkeys(body))
             yield ChunkWords(
                 number=row.number,
                 entry_id=str(catalogue.ids[entry]),
                 day=int(catalogue.days[entry]),
-                # users name their project, its write-up often does not
-                body=tuple(sources.tokenizer.tokens(f"{projects[entry]}\n{row.text}")),
+                body=tuple(body),
                 signature=tuple(signature_tokens("\n".join(head.signature))) if head else (),
                 tags=tuple(tags[entry]),
+                whole=tuple(words.pop(row.entry)) if row.number in last else (),
             )
 
 

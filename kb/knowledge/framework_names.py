@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from kb.types.knowledge import FrameworkName
@@ -41,7 +41,11 @@ class FrameworkNames:
 
     def used(self, text: str, logged: Sequence[str] = ()) -> frozenset[str]:
         """What a job uses whose report is `text`, and whose log names `logged`."""
-        used = {*self.named(text), *(self._logged.get(name, name) for name in logged)}
+        return self.with_bases({*self.named(text), *(self._logged.get(n, n) for n in logged)})
+
+    def with_bases(self, names: Collection[str]) -> frozenset[str]:
+        """`names` and all they are built on."""
+        used = {*names}
         waiting = list(used)
         while waiting:
             name = self._names.get(waiting.pop())

@@ -10,7 +10,7 @@ from kb.settings import shipped_data
 
 MAX_NAME = 64  # characters; no card has a longer name, and the patterns below cost its square
 _MAKER = re.compile(r"^(?:nvidia|geforce|tesla|(?:amd[\s_-]+)?instinct|huawei)[\s_-]+")
-_FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|oam|nvl\d*|hbm\d\w*|\d+ ?gi?b?)(?=$|[\s_-])")
+_FORM = re.compile(r"[\s_-]+(?:sxm[0-9]?|pcie|oam|nvl[0-9]*|hbm[0-9]\w*|[0-9]+ ?gi?b?)(?=$|[\s_-])")
 _JOINTS = re.compile(r"[\s_-]+")
 
 
@@ -21,11 +21,12 @@ def hardware_id(name: str) -> str:
         return plain
     while (shorter := _MAKER.sub("", _FORM.sub("", plain))) != plain:
         plain = shorter
-    return _ids().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
+    return hardware_spellings().get(_JOINTS.sub("", plain)) or _JOINTS.sub("-", plain)
 
 
 @cache
-def _ids() -> dict[str, str]:
+def hardware_spellings() -> dict[str, str]:
+    """The tag of every spelling, which is in lower case without spaces and dashes."""
     names = read_yaml(shipped_data() / "hardware.yaml", dict[str, tuple[str, ...]])
     return {
         _JOINTS.sub("", spelling.lower()): identifier

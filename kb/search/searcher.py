@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kb.embed.base import Embedder
 from kb.errors import InputError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
+from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker
 from kb.search.similarity import (
     SIMILAR_ENOUGH,
     QuestionWords,
@@ -51,13 +52,29 @@ K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """A question prepared: its vector (None without a known token), its words, its log lines."""
+    """A question prepared: its vector (None without a known token), its words, its log lines.
+
+    `choices` are its words with their translations as the re-ranker weighs them, `mentions` the
+    frameworks and hardware it names.
+    """
 
     vector: Scores | None
     terms: tuple[Term, ...]
     names: tuple[Term, ...]
+    choices: tuple[tuple[Term, ...], ...]
+    mentions: QuestionNames | None
     reachable: float  # BM25 that a chunk with the question's rarest words could reach
     compared: QuestionWords
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """An entry at its best chunk `at`, its matched log line, and what its text is scored by."""
+
+    at: int
+    head: EntryHead
+    line: tuple[float, tuple[str, ...]]
+    features: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +101,11 @@ class Searcher:
         tokenizer: Tokens,
         *,
         salient: Callable[[str], str] = str,
+        reranker: Reranker | None = None,
     ) -> None:
         """Search `index`, made from `store` with `embedder` and `tokenizer`.
 
+        `reranker` looks at the first entries again; None leaves them as they are.
         `salient` gives the term shown for a token two texts share; empty where it is not worth
         showing.
         """
@@ -95,6 +114,7 @@ class Searcher:
         self._embedder = embedder
         self._tokenizer = tokenizer
         self._salient = salient
+        self._reranker = reranker
         self._known: tuple[int, dict[int, EntryHead]] = (-1, {})
         # the lines of often found entries are cut once
         self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
@@ -181,7 +201,17 @@ class Searcher:
         rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
         # of few words an entry has to have a larger part; a single one may be an identifier
         short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
+        choices: tuple[tuple[Term, ...], ...] = ()
+        if self._reranker is not None:
+            entries = max(1, len(snapshot.catalogue.ids))
+            choices = self._reranker.choices(
+                list(own),
+                self._tokenizer,
+                lambda word: min(1.0, snapshot.lexical.entries_with(word) / entries),
+            )
         return _Question(
+            choices=choices,
+            mentions=self._reranker.names(query) if self._reranker else None,
             vector=vector if np.any(vector) else None,
             terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest[:MAX_TERMS]),
             names=tuple(Term(word=name) for name in rare_names),
@@ -227,7 +257,7 @@ class Searcher:
         lower = text_similarity(cosine, np.maximum(lexical, 0) / reachable)
         upper = text_similarity(cosine, np.where(open_, most, lexical) / reachable)
         is_signed = _among(numbers, signed)
-        keep = upper >= _nth_best(lower, owners, limit + SIGNATURE_SLACK)
+        keep = upper >= _nth_best(lower, owners, self._sought(limit))
         keep |= _among(owners, owners[is_signed])
         unknown = numbers[open_ & keep].tolist() if most else []
         exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, unknown))
@@ -257,24 +287,10 @@ class Searcher:
     def _hits(
         self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
     ) -> tuple[Hit, ...]:
-        best = _best_chunks(candidates)
-        ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
-        lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
-        wanted = np.union1d(ordinals[: limit + SIGNATURE_SLACK], lines)
-        heads = self._heads(wanted.tolist())
-        # of all names of their lines: how much of a line was asked needs those that were not
-        names = {
-            name for head in heads.values() for line in head.signature for name in names_of(line)
-        }
-        idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
-        ranked = []
-        for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
-            head = heads.get(ordinal)
-            if head is None:
-                continue  # deleted since, or far below what is shown
-            line = signature_strength(head.signature, question.compared.names, idf)
-            score = similarity(float(candidates.likeness[at]), line[0])
-            ranked.append((-score, head.id, at, head, line))
+        ranked = [
+            (-self._score(look), look.head.id, look.at, look.head, look.line)
+            for look in self._looks(question, snapshot, candidates, limit)
+        ]
         ranked.sort(key=lambda item: item[:2])
         shown = ranked[:limit]
         chunks = self._passages(candidates, [at for _, _, at, _, _ in shown])
@@ -307,6 +323,57 @@ class Searcher:
                 )
             )
         return tuple(hits)
+
+    def _looks(
+        self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
+    ) -> Iterator[_Look]:
+        """The entries that can be shown, each with what the score is made of."""
+        best = _best_chunks(candidates)
+        ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
+        lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
+        wanted = np.union1d(ordinals[: self._sought(limit)], lines)
+        heads = self._heads(wanted.tolist())
+        # of all names of their lines: how much of a line was asked needs those that were not
+        names = {
+            name for head in heads.values() for line in head.signature for name in names_of(line)
+        }
+        idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
+        owners = candidates.owners[best]
+        last = snapshot.catalogue.last_chunks[owners]
+        looked_at = np.isin(ordinals, np.fromiter(heads, np.int64, len(heads)))
+        coverage = snapshot.lexical.coverage(question.choices, last[looked_at].tolist())
+        for at, ordinal, number in zip(
+            best.tolist(), ordinals.tolist(), last.tolist(), strict=True
+        ):
+            head = heads.get(ordinal)
+            if head is None:
+                continue  # deleted since, or far below what is shown
+            line = signature_strength(head.signature, question.compared.names, idf)
+            likeness = float(candidates.likeness[at])
+            features: tuple[float, ...] = (likeness,)
+            if self._reranker is not None and question.mentions is not None:
+                covered = coverage.get(number, 0.0)
+                features = self._reranker.features(question.mentions, head, likeness, covered)
+            yield _Look(at=at, head=head, line=line, features=features)
+
+    def _score(self, look: _Look) -> float:
+        if self._reranker is None:
+            return similarity(look.features[0], look.line[0])
+        return similarity(self._reranker.score(look.features), LINE_SHARE * look.line[0])
+
+    def _sought(self, limit: int) -> int:
+        """Entries to look at for `limit` hits."""
+        return max(limit + SIGNATURE_SLACK, RERANKED if self._reranker else 0)
+
+    def features(self, query: str, limit: int = RERANKED) -> list[tuple[str, tuple[float, ...]]]:
+        """The first entries in any order, with what the re-ranker scores them by."""
+        snapshot = self._index.snapshot()
+        question = self._question(query, snapshot, None, ())
+        candidates = self._candidates(
+            question, snapshot, snapshot.catalogue.select(NO_FILTERS), pool=POOL, limit=limit
+        )
+        looks = self._looks(question, snapshot, candidates, limit)
+        return [(look.head.id, look.features) for look in looks]
 
     def _heads(self, ordinals: Sequence[int]) -> dict[int, EntryHead]:
         """Heads of entries by ordinal, read once for every state of the store."""

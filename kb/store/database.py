@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kb.errors import StoreError
+from kb.store import quota
 
 APPLICATION_ID = 0x544B4231  # "TKB1"
 VERSION = 1  # raise it with every change below
@@ -101,6 +102,7 @@ LATER_TABLES = (
     """CREATE TABLE IF NOT EXISTS deleted_entries (
         id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL
     ) WITHOUT ROWID""",
+    *quota.TABLES,
 )
 
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
@@ -227,6 +229,7 @@ def prepare(connection: sqlite3.Connection, path: object) -> None:
         _make_tables(connection, path)
     for statement in LATER_TABLES:
         connection.execute(statement)
+    quota.adopt(connection)
 
 
 def check_database(path: Path) -> None:

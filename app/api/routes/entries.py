@@ -90,7 +90,7 @@ async def add(request: Request) -> Response:
     if media == JSON:
         body = await read_json(request, NewEntry, limit=context.settings.max_body)
         report = await context.run(
-            lambda: add_text(context.service, body.text, name=body.name), long=True
+            lambda: add_text(context.service, body.text, name=body.name), write=True
         )
     elif media == FORM:
         report = await _add_form(request, context)
@@ -117,7 +117,7 @@ async def _add_form(request: Request, context: ApiContext) -> ImportReport:
                     folder.add(name, content)
                 return add_files(context.service, folder.paths)
 
-        return await context.run(work, long=True)
+        return await context.run(work, write=True)
 
 
 @router.post(
@@ -133,7 +133,7 @@ async def resolve_entry(request: Request, identifier: str) -> Response:
     body = await read_json(request, ResolveRequest, limit=context.settings.max_body)
     resolution, by = Resolution(**msgspec.structs.asdict(body)), key_name(request)
     entry = await context.run(
-        lambda: resolve(context.service, identifier, resolution, by=by), long=True
+        lambda: resolve(context.service, identifier, resolution, by=by), write=True
     )
     return json_response(entry_detail(entry))
 
@@ -150,7 +150,7 @@ async def edit_entry(request: Request, identifier: str) -> Response:
     context = context_of(request)
     body = await read_json(request, EditRequest, limit=context.settings.max_body)
     changes, by = Changes(**msgspec.structs.asdict(body)), key_name(request)
-    entry = await context.run(lambda: edit(context.service, identifier, changes, by=by), long=True)
+    entry = await context.run(lambda: edit(context.service, identifier, changes, by=by), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -165,7 +165,7 @@ async def merge_entries(request: Request, identifier: str) -> Response:
     """Merge others into this incident; their ids lead to it from now on."""
     context = context_of(request)
     body = await read_json(request, MergeRequest, limit=context.settings.max_body)
-    entry = await context.run(lambda: merge(context.service, identifier, body.ids), long=True)
+    entry = await context.run(lambda: merge(context.service, identifier, body.ids), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -198,7 +198,7 @@ async def delete_entry(request: Request, identifier: str, for_good: ForGood = Fa
     `for_good=true`, at once or later.
     """
     context = context_of(request)
-    await context.run(lambda: delete(context.service, identifier, for_good=for_good), long=True)
+    await context.run(lambda: delete(context.service, identifier, for_good=for_good), write=True)
     if for_good:
         return Response(status_code=204)
     path = f"/v1/entries/{quote(identifier, safe='')}/restore"
@@ -214,7 +214,7 @@ async def delete_entry(request: Request, identifier: str, for_good: ForGood = Fa
 async def restore_entry(request: Request, identifier: str) -> Response:
     """Bring an entry back as it was before it was deleted, in the last 30 days."""
     context = context_of(request)
-    entry = await context.run(lambda: restore(context.service, identifier), long=True)
+    entry = await context.run(lambda: restore(context.service, identifier), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -236,7 +236,7 @@ async def give_feedback(request: Request) -> Response:
     about = feedback.diagnosis or feedback.entry
     by = f"api:{name}:{about}" if name and about else ""
     stored = await context.run(
-        lambda: add_feedback(context.service, feedback, source="api", by=by), long=True
+        lambda: add_feedback(context.service, feedback, source="api", by=by), write=True
     )
     return json_response(stored, status=201)
 
@@ -259,7 +259,7 @@ async def put_feedback(request: Request, identifier: str) -> Response:
     context = context_of(request)
     feedback = await _feedback(request)
     stored = await context.run(
-        lambda: change_feedback(context.service, identifier, feedback), long=True
+        lambda: change_feedback(context.service, identifier, feedback), write=True
     )
     return json_response(stored)
 
@@ -274,7 +274,7 @@ async def put_feedback(request: Request, identifier: str) -> Response:
 async def take_back_feedback(request: Request, identifier: str) -> Response:
     """Delete the feedback of that id: it counts nowhere from now on."""
     context = context_of(request)
-    await context.run(lambda: delete_feedback(context.service, identifier), long=True)
+    await context.run(lambda: delete_feedback(context.service, identifier), write=True)
     return Response(status_code=204)
 
 
@@ -287,7 +287,7 @@ async def take_back_feedback(request: Request, identifier: str) -> Response:
 async def all_feedback(request: Request, limit: Limit = 50, offset: Offset = 0) -> Response:
     """Feedback, oldest first; the header Link leads to the next page."""
     context = context_of(request)
-    stored = await context.run(lambda: read_feedback(context.service), long=True)
+    stored = await context.run(lambda: read_feedback(context.service), write=True)
     following = offset + limit if len(stored) > offset + limit else None
     page = FeedbackPage(items=stored[offset : offset + limit], offset=offset, next_offset=following)
     return tagged(request, json_response(page, headers=next_page(request, following)))

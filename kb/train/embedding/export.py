@@ -21,6 +21,10 @@ from kb.embed.static import (
     MANIFEST,
     NORMALISER,
     PIECES,
+    QUESTION_FILES,
+    QUESTION_ROWS,
+    QUESTION_SCALES,
+    QUESTIONS,
     ROWS,
     SCALES,
     content_hash,
@@ -55,6 +59,7 @@ def write_model(
         np.save(work / ROWS, int8)
         np.save(work / SCALES, scales)
         np.save(work / IDF, idf.astype(np.float16))
+        _save_questions(work, np.zeros(0, dtype=np.int64), rows[:0])
         write_tokenizer(work, tokenizer)
         _write_json(work / CONFIG, {"dimension": rows.shape[1], "tokens": len(rows), **config})
         content = _write_manifest(work, name)
@@ -96,6 +101,26 @@ def replace_idf(folder: Path, idf: NDArray[np.float32]) -> str:
     np.save(array, idf.astype(np.float16))
     write_file(folder / IDF, array.getvalue())
     return _write_manifest(folder, name)
+
+
+def replace_question_rows(folder: Path, ids: NDArray[np.int64], rows: NDArray[np.float32]) -> str:
+    """Give the model in `folder` rows of questions for the tokens `ids`; returns the content hash.
+
+    `ids` are ascending, one a row.
+    """
+    name = json.loads((folder / MANIFEST).read_text("utf-8"))["name"]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
+        _save_questions(Path(aside), ids, rows)
+        for file in QUESTION_FILES:
+            shutil.move(Path(aside) / file, folder / file)
+    return _write_manifest(folder, name)
+
+
+def _save_questions(folder: Path, ids: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+    int8, scales = quantise(rows) if len(rows) else (rows.astype(np.int8), rows[:, 0])
+    np.save(folder / QUESTIONS, ids)
+    np.save(folder / QUESTION_ROWS, int8)
+    np.save(folder / QUESTION_SCALES, scales.astype(np.float16))
 
 
 def _write_manifest(folder: Path, name: str) -> str:

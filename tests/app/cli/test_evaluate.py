@@ -30,7 +30,7 @@ class CasesOnly:
 
     def __post_init__(self) -> None:
         """Put the cases where the service has them."""
-        object.__setattr__(self, "knowledge", SimpleNamespace(cases=self.cases))
+        object.__setattr__(self, "knowledge", SimpleNamespace(cases=self.cases, framework_names=()))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -41,7 +41,7 @@ def state(tmp_path: Path, data_dir: Path, settings: Settings) -> State:
     """The shipped model and word lists, two cases and two judged queries."""
     data = tmp_path / "data"
     (data / "golden").mkdir(parents=True)
-    for name in ("model", "lexicon"):
+    for name in ("model", "lexicon", "search"):
         (data / name).symlink_to(data_dir / name)
     queries = [
         {"id": "q1", "language": "zh", "kind": "words", "text": "保存检查点时卡住"},

@@ -16,7 +16,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.embed.static import MANIFEST, NORMALISER, PIECES, ROWS, SCALES, StaticEmbedder, content_hash
+from kb.embed.static import (
+    IDF,
+    MANIFEST,
+    NORMALISER,
+    PIECES,
+    QUESTION_ROWS,
+    QUESTION_SCALES,
+    QUESTIONS,
+    ROWS,
+    SCALES,
+    StaticEmbedder,
+    content_hash,
+)
 from kb.errors import DataError
 
 if TYPE_CHECKING:
@@ -160,8 +172,32 @@ def test_weight_is_root_frequency_times_root_idf() -> None:
     ids, counts = np.unique(model.token_ids([text])[0], return_counts=True)
     expected = (np.sqrt(counts * idf[ids])[:, None] * rows[ids])[ids != 0].sum(axis=0)
     expected /= np.linalg.norm(expected)
-    found = StaticEmbedder(MODEL, idf=idf).encode_queries([text])[0]
+    found = StaticEmbedder(MODEL, idf=idf).encode_passages([text])[0]
     assert np.allclose(found, expected, atol=1e-5)
+
+
+def test_questions_have_rows_of_their_own() -> None:
+    """A token people ask with has another row in a question; every other token keeps its own."""
+    model = shipped()
+    own = np.load(MODEL / QUESTIONS)
+    ids = {word: model.token_ids([word])[0][0] for word in ("timeout", "cards")}
+    assert all(number in own for number in ids.values())
+    rows = np.load(MODEL / QUESTION_ROWS).astype(np.float64)
+    rows *= np.load(MODEL / QUESTION_SCALES).astype(np.float64)[:, None]
+    idf = np.load(MODEL / IDF).astype(np.float64)
+    expected = sum(
+        np.sqrt(idf[number]) * rows[np.searchsorted(own, number)] for number in ids.values()
+    )
+    found = model.encode_queries(["timeout cards"])[0]
+    assert np.allclose(found, expected / np.linalg.norm(expected), atol=1e-5)
+    rest = np.setdiff1d(np.arange(1, len(np.load(MODEL / ROWS))), own)
+    texts = [
+        text
+        for text in ("xylophone", "brioche", "quokka")
+        if {*model.token_ids([text])[0]} <= {*rest.tolist()}
+    ]
+    assert texts
+    assert np.array_equal(model.encode_queries(texts), model.encode_passages(texts))
 
 
 def test_idf_counts_documents() -> None:

@@ -1,0 +1,207 @@
+"""A second look at the first entries: how much of the question stands anywhere in an entry.
+
+The first look goes by the passage that is most like the question; a description often tells what
+stands in several. The second one asks how many of the words that tell cases apart the whole entry
+has, itself or in translation, and whether it is of the frameworks and hardware the question names.
+What a word tells was counted on paraphrases of cases: `p` is how often the case that was meant has
+the word, `q` how often any entry has it; its weight is p ln(p / q), the part of the relative
+entropy that is its own. Words of asking ("why", "请问") are as frequent in any entry and weigh
+nothing.
+
+Source of the weights' form: Robertson, Spärck Jones 1976, https://doi.org/10.1002/asi.4630270302
+Fitted by `python -m kb.train.reranker`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from kb.errors import DataError
+from kb.index.base import Term, Tokens
+from kb.knowledge.framework_names import FrameworkNames
+from kb.knowledge.hardware import hardware_spellings
+from kb.store import EntryHead
+from kb.text.language import HAN
+from kb.text.tokenizer import read_rows
+
+FORMAT = "timeout-kb/reranker/1"
+FOLDER = "search"  # of data/
+WEIGHTS, WORDS = "reranker.json", "words.tsv"
+RERANKED = 50  # entries looked at again; the case that is meant is among them for .985
+# Of what a matched log line closes: many cases print the same line, and words tell them apart. With
+# .6 a case is first for .826 of lines people remember, with 1 for .798; whole logs lose from .4 on.
+LINE_SHARE = 0.6
+MAX_WORDS = 48  # of a question: of a long log those that tell most
+PRIOR_COUNT = 10.0  # times a word counts as asked before it was; 1 and 3 lower the MRR by .01
+RAREST = 0.004  # share of entries with a word, at least: one in 273 has its name by chance
+LARGEST = 0.98  # probability: what every entry has tells nothing
+TRANSLATED = 1.6  # times the weight of a translation, which is .5 at most: as good as the word
+LEAST_TRANSLATED = 0.2  # weight of a translation that is asked for; weaker ones are chance
+NAMED_CHARS = 4000  # of a question, in which names are sought
+ENTRIES_CACHED = 2048  # entries whose names are kept, about 500 bytes each
+NAME_WORDS = 3  # at most, of a piece of hardware in a text
+_WORD = re.compile(rf"[A-Za-z0-9]+|[{HAN}]+")
+REPAIR = "run python -m kb.train.reranker, or reinstall the package"
+
+
+class RerankWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each thing adds to the score of an entry; the likeness and the coverage are in [0, 1].
+
+    Attributes:
+        prior: how often the case that is meant has a word of a question.
+        shift: added to all, so that a score means what the first look's meant.
+        likeness: of the first look's score.
+        coverage: of the share of the question's words that the entry has.
+        same_framework: where the entry is of a framework the question names.
+        other_framework: where it is of none that a job of those uses.
+        other_hardware: where it names hardware and the question other hardware.
+        fitted_on: what it was fitted on.
+    """
+
+    prior: float
+    shift: float
+    likeness: float
+    coverage: float
+    same_framework: float
+    other_framework: float
+    other_hardware: float
+    fitted_on: str = ""
+    format: str = FORMAT
+
+
+FEATURES = ("likeness", "coverage", "same_framework", "other_framework", "other_hardware")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionNames:
+    """The frameworks a question names, those a job of them uses as well, and its hardware."""
+
+    named: frozenset[str]
+    used: frozenset[str]
+    hardware: frozenset[str]
+
+
+class Reranker:
+    """Scores entries again; made once, used from any thread."""
+
+    def __init__(
+        self,
+        weights: RerankWeights,
+        counts: Mapping[str, tuple[int, int]],
+        frameworks: FrameworkNames,
+    ) -> None:
+        """`counts` has how often a word was asked, and how often the case meant had it."""
+        self.weights = weights
+        self._counts = counts
+        self._frameworks = frameworks
+        self._of_entry = lru_cache(ENTRIES_CACHED)(self._entry_frameworks)
+
+    def names(self, question: str) -> QuestionNames:
+        """What the beginning of a question names."""
+        start = question[:NAMED_CHARS]
+        named = self._frameworks.named(start)
+        return QuestionNames(
+            named=named,
+            used=self._frameworks.with_bases(named),
+            hardware=hardware_in(start),
+        )
+
+    def choices(
+        self,
+        words: Sequence[str],
+        tokenizer: Tokens,
+        share: Callable[[str], float],
+    ) -> tuple[tuple[Term, ...], ...]:
+        """Every word that tells something with its translations, the most telling first.
+
+        Their weights add up to 1 where an entry has all of the words.
+
+        Args:
+            words: distinct words of the question.
+            tokenizer: translates them.
+            share: how many of all entries have a word, in [0, 1].
+        """
+        weighed: list[tuple[float, str, dict[str, float]]] = []
+        for word in words:
+            others = {
+                other: min(1.0, weight * TRANSLATED)
+                for other, weight in tokenizer.expand([word])
+                if other != word and weight >= LEAST_TRANSLATED
+            }
+            any_entry = max(share(word), *(share(o) * w for o, w in others.items()), 0.0)
+            weight = self._weight(word, any_entry)
+            if weight > 0:
+                weighed.append((-weight, word, {word: 1.0, **others}))
+        weighed = sorted(weighed, key=lambda item: item[:2])[:MAX_WORDS]
+        total = -math.fsum(negative for negative, _, _ in weighed)
+        return tuple(
+            tuple(Term(word=word, weight=-negative / total * part) for word, part in terms.items())
+            for negative, _, terms in weighed
+        )
+
+    def _weight(self, word: str, any_entry: float) -> float:
+        asked, present = self._counts.get(word, (0, 0))
+        q = min(max(any_entry, RAREST), LARGEST)
+        p = (present + PRIOR_COUNT * max(self.weights.prior, q)) / (asked + PRIOR_COUNT)
+        p = min(p, LARGEST)
+        return p * math.log(p / q)
+
+    def features(
+        self, question: QuestionNames, head: EntryHead, likeness: float, coverage: float
+    ) -> tuple[float, ...]:
+        """What is known of an entry, in the order of `FEATURES`."""
+        same = other = False
+        if question.named:
+            frameworks = self._of_entry((*head.tags.frameworks, head.project))
+            same = not question.named.isdisjoint(frameworks)
+            other = question.used.isdisjoint(frameworks)
+        own = head.tags.hardware
+        unlike = bool(question.hardware and own) and question.hardware.isdisjoint(own)
+        return likeness, coverage, float(same), float(other), float(unlike)
+
+    def score(self, features: Sequence[float]) -> float:
+        """The score of an entry with these features, in [0, 1]."""
+        own = (getattr(self.weights, name) for name in FEATURES)
+        weighed = math.fsum(weight * value for weight, value in zip(own, features, strict=True))
+        return min(1.0, max(0.0, self.weights.shift + weighed))
+
+    def _entry_frameworks(self, names: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(names[:-1]) | self._frameworks.used(" ".join(names))
+
+
+def hardware_in(text: str) -> frozenset[str]:
+    """The tags of the hardware a text names, in one to three words."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    tags = hardware_spellings()
+    joined = (
+        "".join(words[start : start + size])
+        for size in range(1, NAME_WORDS + 1)
+        for start in range(len(words) - size + 1)
+    )
+    return frozenset(tags[name] for name in joined if name in tags)
+
+
+def load_reranker(folder: Path, frameworks: FrameworkNames) -> Reranker:
+    """Read the re-ranker of ``data/search``.
+
+    Raises:
+        DataError: a file is missing, damaged or of another format.
+    """
+    try:
+        weights = msgspec.json.decode((folder / WEIGHTS).read_bytes(), type=RerankWeights)
+        counts = {
+            word: (int(asked), int(present))
+            for word, asked, present in read_rows(folder / WORDS, 3)
+        }
+    except (OSError, ValueError) as error:
+        raise DataError(f"{folder.name}: {error}", todo=REPAIR) from error
+    if weights.format != FORMAT:
+        raise DataError(f"{folder.name}/{WEIGHTS} has format {weights.format!r}", todo=REPAIR)
+    return Reranker(weights, counts, frameworks)
