@@ -57,7 +57,7 @@ PROBE = "Answer with the JSON object {}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HealthFinding:
     """What a check saw: `what` in a line, `todo` the next step where something is wrong."""
 
     check: CheckName
@@ -73,7 +73,7 @@ class Doctor:
     settings: Settings
     words: Words
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[HealthFinding]:
         """All findings, in the order of `CHECKS`; a check that fails by itself is one as well."""
         for name, check in CHECKS.items():
             try:
@@ -88,26 +88,28 @@ class Doctor:
 
     def finding(
         self, check: CheckName, standing: Standing, label: str, **values: object
-    ) -> Finding:
+    ) -> HealthFinding:
         """One by the labels `doctor.<label>` and, where there is one, `doctor_todo.<label>`."""
         todo = f"doctor_todo.{label}"
-        return Finding(
+        return HealthFinding(
             check=check,
             standing=standing,
             what=self.words(f"doctor.{label}", **values),
             todo=self.words(todo, **values) if self.words.has(todo) else "",
         )
 
-    def failure(self, check: CheckName, error: KBError) -> Finding:
+    def failure(self, check: CheckName, error: KBError) -> HealthFinding:
         """An expected failure as a finding."""
         text = error_text(error, self.words)
-        return Finding(check=check, standing="fail", what=text.what, todo=text.todo or error.todo)
+        return HealthFinding(
+            check=check, standing="fail", what=text.what, todo=text.todo or error.todo
+        )
 
 
 # --- the program -------------------------------------------------------------------------------
 
 
-def check_versions(doctor: Doctor) -> Iterator[Finding]:
+def check_versions(doctor: Doctor) -> Iterator[HealthFinding]:
     """Python, SQLite, and that every package is installed in a version that fits."""
     wrong = [one for one in requirements() if not extra_of(one) and not is_installed(one)]
     for requirement in wrong:
@@ -131,7 +133,7 @@ def check_versions(doctor: Doctor) -> Iterator[Finding]:
         )
 
 
-def check_extras(doctor: Doctor) -> Iterator[Finding]:
+def check_extras(doctor: Doctor) -> Iterator[HealthFinding]:
     """Which optional parts are installed, and that those the settings need are."""
     extras = extras_installed()
     have = ", ".join(name for name, there in extras.items() if there) or "–"
@@ -197,7 +199,7 @@ def installed_version(name: str) -> str:
 # --- the state folder --------------------------------------------------------------------------
 
 
-def check_home(doctor: Doctor) -> Iterator[Finding]:
+def check_home(doctor: Doctor) -> Iterator[HealthFinding]:
     """The state folder can be written, by its owner alone."""
     home = doctor.settings.home
     if not home.exists():
@@ -214,7 +216,7 @@ def check_home(doctor: Doctor) -> Iterator[Finding]:
         yield doctor.finding("home", "ok", "home", home=home)
 
 
-def check_disk(doctor: Doctor) -> Iterator[Finding]:
+def check_disk(doctor: Doctor) -> Iterator[HealthFinding]:
     """There is room for the database and the index."""
     free = shutil.disk_usage(existing(doctor.settings.home)).free
     standing: Standing = "fail" if free < LEAST_FREE else "warn" if free < FREE else "ok"
@@ -222,7 +224,7 @@ def check_disk(doctor: Doctor) -> Iterator[Finding]:
     yield doctor.finding("disk", standing, label, free=free // MIB, home=doctor.settings.home)
 
 
-def check_file_system(doctor: Doctor) -> Iterator[Finding]:
+def check_file_system(doctor: Doctor) -> Iterator[HealthFinding]:
     """The state folder lies on a disk of this machine."""
     home = existing(doctor.settings.home).resolve()
     try:
@@ -264,7 +266,7 @@ def database_path(settings: Settings) -> Path:
     return settings.home / "kb.sqlite3"
 
 
-def check_database_file(doctor: Doctor) -> Iterator[Finding]:
+def check_database_file(doctor: Doctor) -> Iterator[HealthFinding]:
     """The database is whole, of this version, and can be written."""
     from kb.store import Store
     from kb.store.database import check_database
@@ -281,7 +283,7 @@ def check_database_file(doctor: Doctor) -> Iterator[Finding]:
         store.close()
 
 
-def check_index(doctor: Doctor) -> Iterator[Finding]:
+def check_index(doctor: Doctor) -> Iterator[HealthFinding]:
     """The search index is whole and fits the model and the database."""
     from kb.bootstrap import index_state
     from kb.store import Store
@@ -303,7 +305,7 @@ def check_index(doctor: Doctor) -> Iterator[Finding]:
         yield doctor.finding("index", "ok", "index", entries=state.entries)
 
 
-def check_data(doctor: Doctor) -> Iterator[Finding]:
+def check_data(doctor: Doctor) -> Iterator[HealthFinding]:
     """The knowledge and the team's own follow their schema."""
     from app.cli.check_data import data_errors
 
@@ -319,7 +321,7 @@ def check_data(doctor: Doctor) -> Iterator[Finding]:
         yield doctor.finding("data", "ok", "data", folder=settings.data)
 
 
-def check_embedding(doctor: Doctor) -> Iterator[Finding]:
+def check_embedding(doctor: Doctor) -> Iterator[HealthFinding]:
     """The model that search uses can be loaded."""
     from kb.embed import load_embedder
 
@@ -329,7 +331,7 @@ def check_embedding(doctor: Doctor) -> Iterator[Finding]:
 # --- who is reached, and by whom ---------------------------------------------------------------
 
 
-def check_ports(doctor: Doctor) -> Iterator[Finding]:
+def check_ports(doctor: Doctor) -> Iterator[HealthFinding]:
     """The ports of API and page are free, or it is ours that answers there."""
     from app.cli import web
     from app.server.address import answers_at, listen
@@ -354,7 +356,7 @@ def check_ports(doctor: Doctor) -> Iterator[Finding]:
             yield doctor.finding("ports", "ok", "port_free", port=port)
 
 
-def check_keys(doctor: Doctor) -> Iterator[Finding]:
+def check_keys(doctor: Doctor) -> Iterator[HealthFinding]:
     """The keys can be read, by nobody else, and there are some where other machines get in."""
     from app.api.auth import check_exposure, keys_path, read_keys
 
@@ -366,7 +368,7 @@ def check_keys(doctor: Doctor) -> Iterator[Finding]:
     yield doctor.finding("keys", "ok", "keys" if keys else "no_keys", count=len(keys))
 
 
-def check_language_model(doctor: Doctor) -> Iterator[Finding]:
+def check_language_model(doctor: Doctor) -> Iterator[HealthFinding]:
     """The language model that reads along answers one short question."""
     from kb.second_reader.answer import NoAnswer
 
@@ -397,7 +399,7 @@ def check_language_model(doctor: Doctor) -> Iterator[Finding]:
         client.close()
 
 
-def check_slack(doctor: Doctor) -> Iterator[Finding]:
+def check_slack(doctor: Doctor) -> Iterator[HealthFinding]:
     """The tokens are there, and Slack takes them."""
     settings = doctor.settings
     if not settings.slack_bot_token:
@@ -427,7 +429,7 @@ def check_slack(doctor: Doctor) -> Iterator[Finding]:
     yield doctor.finding("slack", "ok", "slack", teams=", ".join(asyncio.run(ask())))
 
 
-CHECKS: dict[CheckName, Callable[[Doctor], Iterator[Finding]]] = {
+CHECKS: dict[CheckName, Callable[[Doctor], Iterator[HealthFinding]]] = {
     "versions": check_versions,
     "extras": check_extras,
     "home": check_home,

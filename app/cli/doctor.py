@@ -18,7 +18,7 @@ from kb.errors import SettingsError
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from app.doctor import Finding
+    from app.doctor import HealthFinding
     from kb.knowledge.labels import Words
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "bright_black"}
@@ -51,16 +51,18 @@ def command(context: click.Context, language: Language | None, form: str) -> Non
     context.exit(EXIT_FAILURE if failed else 0)
 
 
-def settings_finding(error: SettingsError, words: Words) -> Finding:
+def settings_finding(error: SettingsError, words: Words) -> HealthFinding:
     """A setting that is wrong: nothing else can be examined before it is right."""
-    from app.doctor import Finding
+    from app.doctor import HealthFinding
     from app.render.errors import error_text
 
     text = error_text(error, words)
-    return Finding(check="settings", standing="fail", what=text.what, todo=text.todo or error.todo)
+    return HealthFinding(
+        check="settings", standing="fail", what=text.what, todo=text.todo or error.todo
+    )
 
 
-def lines_of(findings: list[Finding], words: Words) -> list[str]:
+def lines_of(findings: list[HealthFinding], words: Words) -> list[str]:
     """A line a finding, what to do below it; at last how many are wrong."""
     from app.render.columns import hang
     from app.render.escape import plain

@@ -18,7 +18,7 @@ from app import doctor
 from app.api.auth import add_key, keys_path
 from app.cli import main as cli
 from app.cli.common import State
-from app.doctor import CHECKS, CheckName, Doctor, Finding, file_system
+from app.doctor import CHECKS, CheckName, Doctor, HealthFinding, file_system
 from kb.errors import SettingsError
 from kb.knowledge.labels import Words
 from kb.settings import Settings, load_settings
@@ -363,7 +363,7 @@ def test_a_check_that_fails_itself_does_not_stop_the_others(
 ) -> None:
     """It is a finding without details; the log has them."""
 
-    def fail(_: Doctor) -> Iterator[Finding]:
+    def fail(_: Doctor) -> Iterator[HealthFinding]:
         raise RuntimeError("secret")
         yield
 

@@ -16,8 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.api.auth import add_key, keys_path
 from app.cli import main as cli
 from app.cli.common import State
+from app.cli.serve import announce
 from kb.settings import Settings
 from tests.app.conftest import Started
 
@@ -40,6 +42,23 @@ def process(home: Path, start: Callable[..., AbstractContextManager[Started]]) -
     """A running server on a free port, and the address it printed."""
     with start(home, TIMEOUT_KB_LOG_LEVEL="info") as started:
         yield started
+
+
+def test_the_example_works_as_printed(
+    server: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Copied into a shell it is answered; where there are keys it shows where one goes."""
+    settings = Settings(home=tmp_path)
+    announce(settings, server)
+    line = next(line for line in capfd.readouterr().err.splitlines() if "curl" in line)
+    done = subprocess.run(
+        ["sh", "-c", f"{line} -sS --fail"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+    add_key(keys_path(settings), "one", "read")
+    announce(settings, server)
+    assert "-H 'Authorization: Bearer KEY' -d" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
