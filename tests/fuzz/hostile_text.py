@@ -62,7 +62,8 @@ class Sampler:
 
     def _character(self, code: object, value: Any) -> str:
         allowed = (c for c in self._letters if _takes(code, value, c))
-        first = next((c for c in allowed if c != "\n" or not self._ignores_newline), "")
+        is_any = code is codes.ANY and self._ignores_newline
+        first = next((c for c in allowed if c != "\n" or not is_any), "")
         return first or (chr(_first_of(value)) if code is codes.IN else "~")
 
 
