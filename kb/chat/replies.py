@@ -21,7 +21,7 @@ ANSWERING: frozenset[Act] = frozenset(
     {*STATING, *REPLYING, "not_it"}
 )  # what an answer to a check looks like
 # A place in the list asked, before more is said: “1, but …”.
-_OPTION = re.compile(r"(?m)^\s*[(（#]?([1-4])\s*[)）.,，。:：;；、-]\s*(?=[^\s\d])")
+_OPTION = re.compile(r"(?m)^[^\S\n]*[(（#]?([1-4])[^\S\n]*[)）.,，。:：;；、-]\s{0,20}(?=[^\s0-9])")
 _NUMBERED = re.compile(r"\s*([12])\s*[,，.。:：;；-]")
 
 

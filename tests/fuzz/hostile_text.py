@@ -62,7 +62,8 @@ class Sampler:
 
     def _character(self, code: object, value: Any) -> str:
         allowed = (c for c in self._letters if _takes(code, value, c))
-        first = next((c for c in allowed if c != "\n" or not self._ignores_newline), "")
+        is_any = code is codes.ANY and self._ignores_newline
+        first = next((c for c in allowed if c != "\n" or not is_any), "")
         return first or (chr(_first_of(value)) if code is codes.IN else "~")
 
 
@@ -160,15 +161,18 @@ def _inner_paths(path: Sequence[Node]) -> Iterator[tuple[list[Node], list[Node]]
                     yield list(path[:place]), inner
 
 
-def hostile_units(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
-    """Heads, the units to repeat behind them, and ends, each triple once; none without repeats."""
+def hostile_units(pattern: re.Pattern[Any], letters: int = 3) -> Iterator[tuple[str, str, str]]:
+    """Heads, the units to repeat behind them, and ends, each triple once; none without repeats.
+
+    They are made of that many `letters`, those that most of its repeats take.
+    """
     text = pattern.pattern
     text = text.decode("latin-1") if isinstance(text, bytes) else text
     parse = parser.parse(text, pattern.flags & ~re.DEBUG)
     if not _repeats(parse):
         return
     seen: set[tuple[str, str, str]] = set()
-    for letter in _useful_letters(parse):
+    for letter in _useful_letters(parse)[:letters]:
         sampler = Sampler(pattern.flags, letter)
         for whole in _paths(parse):
             for before, path in _inner_paths(whole):
