@@ -24,8 +24,8 @@ MIN_LINKS = 4  # lines that are nothing but a link, one after the other
 MIN_GUTTER = 3  # numbers in sequence, one a line
 HEAD_LINES = 15  # lines with text in which title, author and date stand
 MAX_TITLE = 160  # characters
-_NUMBER = re.compile(r"^\d{1,4}(?:[.,]\d{1,3})?\s?[KkMmWw万]?$")
-_LINK_LINE = re.compile(r"^\s*(?:[-*+•]\s+|\d{1,2}\.\s+)?\[[^\]]*\]\([^)\s]*\)\s*$")
+_NUMBER = re.compile(r"^[0-9]{1,4}(?:[.,][0-9]{1,3})?\s?[KkMmWw万]?$")
+_LINK_LINE = re.compile(r"^\s*(?:[-*+•]\s+|[0-9]{1,2}\.\s+)?\[[^\]]*\]\([^)\s]*\)\s*$")
 _DOUBLED = re.compile(r"^(.{2,60})\1$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _CRUMB = re.compile(r"^\s*[/>»›]\s+")
@@ -33,7 +33,7 @@ _SENTENCE_END = re.compile(r"[。.!?!?;;::]\s*$")
 _INVISIBLE = str.maketrans({"\u00a0": " ", "\u3000": " ", "\u200b": "", "\u200e": "", "\ufeff": ""})
 _STRONG_HAN = 8  # characters: a Chinese line this short that tells a role is a section title
 _STRONG_SHARE = 0.5  # of an English title that the words of its role make up
-_DATE = re.compile(r"(\d{4})\D(\d{1,2})\D(\d{1,2})")
+_DATE = re.compile(r"([0-9]{4})[^0-9]([0-9]{1,2})[^0-9]([0-9]{1,2})")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -118,13 +118,13 @@ def iso_date(text: str) -> str:
 
     Where the text names no more, ``2025-05`` or ``2025``.
     """
-    if re.fullmatch(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?", text):
+    if re.fullmatch(r"[0-9]{4}(?:-(?:0[1-9]|1[0-2]))?", text):
         return text
     if match := _DATE.search(text):
         year, month, day = (int(part) for part in match.groups())
     else:
         month_name = re.search(r"([A-Za-z]{3})[a-z]*", text)
-        numbers = [int(part) for part in re.findall(r"\d+", text)]
+        numbers = [int(part) for part in re.findall(r"[0-9]+", text)]
         if not month_name or month_name[1].lower() not in _MONTHS or len(numbers) < 2:
             return ""
         month = _MONTHS.index(month_name[1].lower()) + 1
@@ -219,7 +219,9 @@ def _next_section(lines: Sequence[str], start: int, words: WordLists) -> int | N
         if not _is_strong_title(lines[index], words):
             continue
         below = [line.strip() for line in lines[index + 1 : index + 4] if line.strip()][:2]
-        if any(_SENTENCE_END.search(line) or re.match(r"[-•*] |\d+[.、]", line) for line in below):
+        if any(
+            _SENTENCE_END.search(line) or re.match(r"[-•*] |[0-9]+[.、]", line) for line in below
+        ):
             return index
     return None
 
@@ -277,7 +279,8 @@ def _card_tail(languages: frozenset[str]) -> re.Pattern[str]:
     """A card whose parts a flattened page ran together: "…description.Python012"."""
     either = "|".join(re.escape(word) for word in sorted(languages, key=lambda w: (-len(w), w)))
     return re.compile(
-        rf".{{4,}}(?:(?<![A-Za-z0-9_ =/-])(?:{either})\d{{2,4}}|(?:[。!?)]|暂无简介)\d{{2,3}})$"
+        rf".{{4,}}(?:(?<![A-Za-z0-9_ =/-])(?:{either})[0-9]{{2,4}}"
+        r"|(?:[。!?)]|暂无简介)[0-9]{2,3})$"
     )
 
 

@@ -27,8 +27,8 @@ def find_sources(
 
     Folders are walked in name order, each file taken once.
 
-    Hidden files are left out. A README found on the way describes its folder and is left out too,
-    unless it was named itself.
+    Hidden files are left out, and links that lead out of a folder: what is there was not named.
+    A README found on the way describes its folder and is left out too, unless it was named itself.
     """
     sources: dict[str, Path] = {}
     for path in paths:
@@ -59,7 +59,10 @@ def source_key(path: Path) -> str:
 
 
 def _walk(path: Path, refused: list[Refusal]) -> Iterator[Path]:
-    """Files under `path`, or itself; a folder met twice, by a link to it, is walked once."""
+    """Files under `path`, or itself; a folder met twice, by a link to it, is walked once.
+
+    A link that leads out of `path` is refused.
+    """
     if not path.is_dir():
         yield path
         return
@@ -69,6 +72,15 @@ def _walk(path: Path, refused: list[Refusal]) -> Iterator[Path]:
         what = f"cannot be listed: {why}"
         refused.append(Refusal(str(error.filename), what, "unreadable", {"why": why}))
 
+    root = path.resolve()
+
+    def leads_out(item: Path) -> bool:
+        out = item.is_symlink() and item.exists() and not item.resolve().is_relative_to(root)
+        if out:
+            what = f"is a link to {item.resolve()}, outside of the folder"
+            refused.append(Refusal(str(item), what, "outside_link", {"path": str(item.resolve())}))
+        return out
+
     seen: set[tuple[int, int]] = set()
     for folder, names, files in os.walk(path, followlinks=True, onerror=failed):
         state = Path(folder).stat()
@@ -77,8 +89,9 @@ def _walk(path: Path, refused: list[Refusal]) -> Iterator[Path]:
             continue
         seen.add((state.st_dev, state.st_ino))
         names[:] = sorted(name for name in names if not name.startswith("."))
+        names[:] = [name for name in names if not leads_out(Path(folder) / name)]
         for name in sorted(files):
-            if not name.startswith("."):
+            if not name.startswith(".") and not leads_out(Path(folder) / name):
                 yield Path(folder) / name
 
 

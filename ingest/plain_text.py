@@ -20,9 +20,9 @@ MIN_NUMBERED_ROLES = 2  # numbered lines that tell so many roles are the article
 AUTHORS = (LineKind.PROSE, LineKind.MARKUP)
 CODE_INDENT = 4  # spaces; such lines below code go on with it
 _HAN = re.compile("[\u4e00-\u9fff]")
-_WORDS = re.compile(r"^[A-Z][a-z]+(?: [A-Za-z-]+){1,6}$|^\s*\d{1,2}[.)、]\s")  # a title, a point
-_COMMENT = re.compile(r"\s*(?:#|//).*$")
-_NUMBERED = re.compile(r"^\d{1,2}(?:\.\d{1,2}){0,2}[.、))]?\s*(?=\S)")
+_WORDS = re.compile(r"^[A-Z][a-z]+(?: [A-Za-z-]+){1,6}$|^\s*[0-9]{1,2}[.)、]\s")  # a title, a point
+_COMMENT = re.compile(r"(?<!\s)\s*(?:#|//).*$")
+_NUMBERED = re.compile(r"^[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}[.、))]?\s*(?=\S)")
 _BULLET = re.compile(r"^(\s*)(?:[-*+•·●▪◦‣–])\s+(?=\S)")
 _LONE_BULLET = re.compile(r"^\s*[-*+•·●▪◦‣]$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")

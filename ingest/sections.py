@@ -17,18 +17,18 @@ MAX_LEAD_IN_WORDS = 3
 MAX_ITEM_TITLE = 60  # characters before the colon of a point; more is a sentence with a colon
 _HAN = re.compile("[\u4e00-\u9fff]")
 _NUMBERING = re.compile(
-    r"^\s*(?:[一二三四五六七八九十]{1,3}[、..]\s*|第[一二三四五六七八九十\d]{1,3}[章节步]\s*[::]?\s*"
-    r"|\d{1,2}(?:\.\d{1,2}){0,3}[.、))]?\s+|\d{1,2}[.、))]\s*|[((][一二三四五六七八九十\d]{1,2}[))]\s*)?"
+    r"^\s*(?:[一二三四五六七八九十]{1,3}[、..]\s*|第[一二三四五六七八九十0-9]{1,3}[章节步]\s*[::]?\s*"
+    r"|[0-9]{1,2}(?:\.[0-9]{1,2}){0,3}[.、))]?\s+|[0-9]{1,2}[.、))]\s*|[((][一二三四五六七八九十0-9]{1,2}[))]\s*)?"
 )
-_MARKS = re.compile(r"^[\s*_【\[「《✅❌🔍💡📌🐛🚀⚠️#]+|[\s*_】\]」》::#]+$")
+_MARKS = re.compile(r"^[\s*_【\[「《✅❌🔍💡📌🐛🚀⚠️#]+|(?<![\s*_】\]」》::#])[\s*_】\]」》::#]+$")
 _SENTENCE_END = re.compile(r"[。.!?!?;;,,、…]$|[。;;!?]|,|, .*, ")
 _BULLET = re.compile(r"^(?P<indent>\s*)(?:[-*+•·●▪◦‣–]|\[[ xX]\])\s+(?P<text>\S.*)$")
 _NUMBER = re.compile(
-    r"^(?P<indent>\s*)(?:\d{1,2}[.、))](?!\d)|[((]\d{1,2}[))]|[①-⑳])\s*(?P<text>\S.*)$"
+    r"^(?P<indent>\s*)(?:[0-9]{1,2}[.、))](?![0-9])|[((][0-9]{1,2}[))]|[①-⑳])\s*(?P<text>\S.*)$"
 )
-_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<text>\S.*?)\s*#*$")
+_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<text>\S.*)$")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
-_COLON = re.compile(r"\s*(?:(?<!:)[::](?!//|:)|\s[-–—]{1,2}\s|——)\s*")
+_COLON = re.compile(r"(?<!\s)\s*(?:(?<!:)[::](?!//|:)|\s[-–—]{1,2}\s|——)\s*")
 
 
 def bare_title(line: str) -> str:

@@ -175,8 +175,8 @@ def _versions(names: Iterable[TagWords]) -> Vocabulary:
         either = "|".join(spellings(name.id, name.words))
         expression = (
             rf"(?<![A-Za-z0-9_.+-])(?:{either})(?:[ _-]?(?:version|ver|版本))?(?: is|为|[::=])?"
-            r"\s{0,3}[=::~v]{0,2}\s?[vV]?(?P<version>\d{1,4}(?:\.\d{1,4}){1,3}"
-            r"(?:[-+._]?(?:post|rc|dev|cu|rocm|a|b)\d[\w.]{0,12})?)"
+            r"\s{0,3}[=::~v]{0,2}\s?[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}"
+            r"(?:[-+._]?(?:post|rc|dev|cu|rocm|a|b)[0-9][\w.]{0,12})?)"
         )
         compiled.append((name.id, _any((expression,))))
     return tuple(compiled)

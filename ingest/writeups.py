@@ -17,7 +17,7 @@ from ingest.types import Document, ImportTools, ListItem, OutputReader
 from ingest.wordlists import WordLists
 from kb.errors import InputError
 from kb.text.language import detect_language
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.entries import CauseClaim, Claim, Entry, Section
 from kb.types.incident import LogReading
 from kb.types.knowledge import Bilingual, Fix, Source
@@ -30,7 +30,8 @@ MAX_SCANNED = 200_000  # characters searched for tags and causes; write-ups have
 MAX_SIGNATURE = 8  # lines of output an entry is found by
 MAX_SIGNATURE_LINE = 240  # characters
 _SENTENCE = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s+|\n")
-_FENCE_BLOCK = re.compile(r"^\s*(?:```|~~~).*?^\s*(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE_END = re.compile(r"\s*(?:```|~~~)[ \t]*\Z")
 
 
 def both(text: str) -> Bilingual:
@@ -82,7 +83,7 @@ def _cleaned(document: Document, path: Path, words: WordLists, *, plain: bool) -
 
 def name_title(path: Path) -> str:
     """A title out of a file's name, for documents that have none."""
-    return re.sub(r"[_-]+", " ", path.name.split(".")[0]).strip() or path.name
+    return re.sub(r"[_-]+", " ", redact_name(path.name).split(".")[0]).strip() or path.name
 
 
 def document_entry(
@@ -215,14 +216,29 @@ def fixes_of(
 
 
 def _prose_item(text: str) -> ListItem:
-    code = tuple(
-        "\n".join(block[0].strip().split("\n")[1:-1]) for block in _FENCE_BLOCK.finditer(text)
-    )
-    prose = _FENCE_BLOCK.sub("", text)
+    prose, code = _without_blocks(text)
     sentences = [part.strip() for part in _SENTENCE.split(prose) if part.strip()]
     if not sentences:
         return ListItem(title=code[0].split("\n")[0] if code else "", code=code)
     return ListItem(title=sentences[0], text="\n".join(sentences[1:]), code=code)
+
+
+def _without_blocks(text: str) -> tuple[str, tuple[str, ...]]:
+    """A text without its fenced blocks, and what is in them; one that never closes is text."""
+    prose: list[str] = []
+    code: list[str] = []
+    block: list[str] | None = None
+    for line in text.split("\n"):
+        if block is None and not _FENCE.match(line):
+            prose.append(line)
+        elif block is None:
+            block = [line]
+        elif _FENCE_END.match(line):
+            code.append("\n".join(block[1:]))
+            block = None
+        else:
+            block.append(line)
+    return "\n".join([*prose, *(block or ())]), tuple(code)
 
 
 def _fix(item: ListItem, identifier: str, url: str, status: ClaimStatus) -> Fix:

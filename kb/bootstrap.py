@@ -237,15 +237,15 @@ def _open_index(
 ) -> SearchIndex:
     """The index, built anew when asked to or when the shipped model or word lists changed.
 
-    `SearchIndex.catch_up` refuses an index of another kind. Only one case is no surprise: this
-    program itself was updated, which the stamp left by the last opening tells.
+    `SearchIndex.catch_up` repairs a damaged index and refuses one of another kind. Only one case
+    is no surprise: this program itself was updated, which the stamp left by the last opening tells.
     """
     folder, lexicon = settings.home / "index", settings.data / "lexicon"
     tokens = fingerprint(tokenizer, lexicon)
-    stamp = Stamp(
-        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
+    stamp = _stamp(settings, embedder, tokens)
+    index = SearchIndex(
+        folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens, notify=say
     )
-    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
     if rebuild:
         index.rebuild()
     elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
@@ -257,11 +257,50 @@ def _open_index(
     return index
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexState:
+    """The search index as it lies on the disk, before anything is built.
+
+    `outdated`: the next command builds it anew by itself. `behind`: it lacks later changes, which
+    the next command adds.
+    """
+
+    entries: int
+    outdated: bool = False
+    behind: bool = False
+
+
+def index_state(settings: Settings, store: Store) -> IndexState | None:
+    """The state of the search index; None where there is none yet. Nothing is built.
+
+    Raises:
+        DataError: the embedded model cannot be read.
+        SearchIndexError: the index is damaged or of another kind; the message names the repair.
+    """
+    folder, lexicon = settings.home / "index", settings.data / "lexicon"
+    if not (folder / "CURRENT").exists():
+        return None
+    embedder, tokenizer = load_embedder(settings), Tokenizer(lexicon)
+    tokens = fingerprint(tokenizer, lexicon)
+    if _updated(settings.home / STAMP, _stamp(settings, embedder, tokens)):
+        return IndexState(entries=0, outdated=True)
+    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
+    manifest = index.snapshot().manifest
+    return IndexState(entries=manifest.entries, behind=manifest.seq != store.last_seq())
+
+
+def _stamp(settings: Settings, embedder: Embedder, tokens: str) -> Stamp:
+    """What an opening with these parts leaves behind."""
+    return Stamp(
+        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
+    )
+
+
 def _updated(path: Path, now: Stamp) -> bool:
     """Whether the last opening was by a program with another embedded model, words or facets."""
     try:
         last = msgspec.json.decode(path.read_bytes(), type=Stamp)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
         return now.setting == ""  # an older program left no stamp
     if replace(last, facets=now.facets) == now:
         return last != now

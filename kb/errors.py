@@ -96,6 +96,10 @@ class SearchIndexError(KBError):
     usual_reason = "index"
 
 
+class DamagedIndexError(SearchIndexError):
+    """Files of the search index are damaged or gone; what they hold can be made anew."""
+
+
 class MissingExtraError(KBError):
     """An optional package is needed and not installed."""
 

@@ -7,9 +7,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from kb.diagnose.headline import headline
@@ -165,6 +167,17 @@ class Service:
     def _read_paths(
         self, paths: Sequence[Path], dumps: Sequence[Path], limit_s: float
     ) -> LogReading:
+        from kb.evidence.capture import unpacked_archives
+
+        with ExitStack() as stack:
+            files = files_under(paths)
+            whole = unpacked_archives(files, stack)
+            paths = paths if whole == files else whole
+            return self._read_files(paths, unpacked_archives(dumps, stack), limit_s)
+
+    def _read_files(
+        self, paths: Sequence[Path], dumps: Sequence[Path], limit_s: float
+    ) -> LogReading:
         from kb.evidence.detect import evidence_among
 
         files = files_under(paths)
@@ -172,13 +185,15 @@ class Service:
         if not dumps and not known:
             return self.reader.read_paths(paths, limit_s=limit_s)
         from kb.evidence.collect import add_evidence, read_evidence
+        from kb.evidence.limits import EvidenceLimits
 
         only_evidence = len(known) == len(files)
-        evidence = read_evidence(dumps, known=known, alone=only_evidence)
+        limits = EvidenceLimits(limit_s)
+        evidence = read_evidence(dumps, known=known, alone=only_evidence, limits=limits)
         reading = _empty_reading()
         if not only_evidence:
             reading = self.reader.read_paths(
-                paths, without=known, limit_s=limit_s, alone=evidence.empty
+                paths, without=known, limit_s=round(limits.left_s, 1), alone=evidence.empty
             )
         return replace(reading, incident=add_evidence(reading.incident, evidence))
 
@@ -192,15 +207,28 @@ class Service:
         return _timed(lambda: self._read_stream(chunks, limit_s))
 
     def _read_stream(self, chunks: Iterable[bytes], limit_s: float) -> LogReading:
+        from kb.evidence.capture import archive_in_stream
         from kb.evidence.detect import evidence_in_stream
 
+        archive, chunks = archive_in_stream(chunks)
+        if archive:
+            return self._read_archive(chunks, limit_s)
         kind, stream = evidence_in_stream(chunks)
         if kind is None:
             return self.reader.read_stream(stream, limit_s=limit_s)
         from kb.evidence.collect import add_evidence, read_evidence_stream
+        from kb.evidence.limits import EvidenceLimits
 
-        evidence = read_evidence_stream(kind, stream)
+        evidence = read_evidence_stream(kind, stream, EvidenceLimits(limit_s))
         return _empty_reading(add_evidence(Incident(), evidence))
+
+    def _read_archive(self, chunks: Iterable[bytes], limit_s: float) -> LogReading:
+        from kb.evidence.capture import readable_files, unpack
+
+        with TemporaryDirectory(prefix="timeout-kb-") as name:
+            folder = Path(name)
+            unpack(chunks, folder, name="")
+            return self._read_files(readable_files(folder), (), limit_s)
 
     def judge(
         self,

@@ -50,6 +50,7 @@ class Settings:
     top: int = 3  # causes shown
     max_body: int = 64 * MIB  # JSON and multipart bodies; raw bodies stream without this limit
     max_line: int = 64 * 1024  # longer lines are cut, not refused
+    mcp_roots: str = ""  # folders whose files MCP tools may read, `:` between; empty: none
     public_url: str = ""  # address of the page that links name; empty: where this one serves it
     login_header: str = ""  # in which a proxy names who is signed in at the page; empty: nobody is
     chat_days: int = 30  # a conversation is kept this long after its last message

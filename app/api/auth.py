@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
+import structlog
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
@@ -24,9 +26,10 @@ from app.api.problems import HttpError
 from app.server.address import is_loopback
 from kb.errors import InputError, NotFoundError, SettingsError, StoreError
 from kb.files.atomic import write_file
-from kb.files.state_folder import make_state_folder
+from kb.files.state_folder import locked, make_state_folder
 from kb.retry_after import retry_after_header
 from kb.settings import Settings
+from kb.store.quota import OWNER
 
 Role = Literal["read", "write", "admin"]
 ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
@@ -85,7 +88,6 @@ def read_keys(path: Path) -> tuple[Key, ...]:
 
 def _write_keys(path: Path, keys: Sequence[Key]) -> None:
     try:
-        make_state_folder(path.parent)
         write_file(path, msgspec.json.encode(KeyFile(keys=tuple(keys))), mode=0o600)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", todo="check the folder's rights") from error
@@ -97,6 +99,11 @@ def add_key(path: Path, name: str, role: Role, per_minute: int = DEFAULT_PER_MIN
     Raises:
         InputError: there is a key of that name.
     """
+    with _changing(path):
+        return _add_key(path, name, role, per_minute)
+
+
+def _add_key(path: Path, name: str, role: Role, per_minute: int) -> str:
     keys = read_keys(path)
     if any(key.name == name for key in keys):
         raise InputError(
@@ -117,6 +124,26 @@ def remove_key(path: Path, name: str) -> None:
     Raises:
         NotFoundError: there is no key of that name.
     """
+    with _changing(path):
+        _remove_key(path, name)
+
+
+@contextmanager
+def _changing(path: Path) -> Iterator[None]:
+    """Let one process at a time read, change and write the keys: none is lost.
+
+    Raises:
+        StoreError: the folder cannot be made or written.
+    """
+    try:
+        make_state_folder(path.parent)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", todo="check the folder's rights") from error
+    with locked(path.with_name(f"{path.name}.lock")):
+        yield
+
+
+def _remove_key(path: Path, name: str) -> None:
     keys = read_keys(path)
     others = [key for key in keys if key.name != name]
     if len(others) == len(keys):
@@ -139,8 +166,10 @@ def check_exposure(settings: Settings) -> None:
 
     Raises:
         SettingsError: the host is not this machine alone and there are no keys.
+        StoreError: there are, and they cannot be read.
     """
-    if is_loopback(settings.host) or read_keys(keys_path(settings)):
+    keys = read_keys(keys_path(settings))
+    if keys or is_loopback(settings.host):
         return
     raise SettingsError(
         f"host {settings.host} would let everyone in: there are no keys",
@@ -172,9 +201,13 @@ class _Bucket:
 class Guard:
     """The keys of a running server; the file is read again when it changes.
 
-    Where there are none everyone gets in, unless `shut`: towards other machines it always is, and
-    once there were keys it stays so when the last one is removed. Each of several
-    `workers` counts what it gets itself, so each lets its share of a key's limit through.
+    Where there are none everyone gets in, unless `shut`, as it is towards other machines. Who got
+    in at the start without a key does so until the server starts anew, so that the first key locks
+    nobody out; a key that is sent counts at once. Once the last key is removed everyone gets in
+    again; a file that is gone, or damaged, opens nothing.
+
+    Each of several `workers` counts what it gets itself, so each lets its share of a key's limit
+    through.
     """
 
     path: Path
@@ -183,7 +216,21 @@ class Guard:
     clock: Callable[[], float] = time.monotonic
     _keys: dict[str, Key] = field(default_factory=dict)
     _stamp: tuple[int, int] | None = None
+    _damaged: bool = False
+    _open_at_start: bool = False
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Read the keys there are at the start."""
+        self._refresh()
+        self._open_at_start = not (self.shut or self._keys or self._damaged)
+
+    def open_to_all(self) -> bool:
+        """Whether requests without a key are answered."""
+        self._refresh()
+        if self._damaged or self.shut:
+            return False
+        return self._open_at_start or not self._keys
 
     def check(self, text: str, role: Role) -> str:
         """Let a request pass, or not.
@@ -192,11 +239,13 @@ class Guard:
             The name of its key; empty where there are no keys.
 
         Raises:
-            HttpError: 401 no or a wrong key, 403 not allowed, 429 too many.
+            HttpError: 401 no or a wrong key, 403 not allowed, 429 too many, 503 the keys cannot be
+            read.
         """
-        self._refresh()
-        if not self._keys and not self.shut:
+        if self.open_to_all() and not (text and self._keys):
             return ""
+        if self._damaged:
+            raise HttpError(503, "keys-damaged", "keys_damaged")
         key = self._keys.get(_digest(text)) if text else None
         if key is None:
             raise HttpError(
@@ -219,11 +268,25 @@ class Guard:
         except FileNotFoundError:
             # A removed file opens nothing: keys that were in force stay so.
             return
+        except OSError as error:
+            self._refuse_all(error)
+            return
         stamp = (status.st_mtime_ns, status.st_ino)
-        if stamp != self._stamp:
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
             self._keys = {key.digest: key for key in read_keys(self.path)}
-            self._stamp = stamp
-            self.shut = self.shut or bool(self._keys)
+        except StoreError as error:
+            self._refuse_all(error)
+        else:
+            self._damaged = False
+
+    def _refuse_all(self, error: Exception) -> None:
+        """Let nobody in until the file can be read; its path is for the operator's log alone."""
+        if not self._damaged:
+            structlog.get_logger("app.api").error("keys cannot be read", detail=str(error))
+        self._damaged = True
 
     def _take(self, key: Key) -> None:
         """Token bucket (https://en.wikipedia.org/wiki/Token_bucket): refill by time, take one."""
@@ -259,7 +322,14 @@ def needs(role: Role) -> Callable[..., Coroutine[None, None, None]]:
         header: Annotated[str | None, Security(_header)],
     ) -> None:
         guard: Guard = request.app.state.guard
-        request.state.key_name = guard.check(bearer.credentials if bearer else header or "", role)
+        request.state.role = role
+        try:
+            name = guard.check(bearer.credentials if bearer else header or "", role)
+        except HttpError as error:
+            request.state.key_name = error.values.get("key", "")
+            raise
+        request.state.key_name = name
+        OWNER.set(name)
 
     return check
 

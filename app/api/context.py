@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 STREAMS = 4  # long uploads at once; they wait for the network most of the time
+WRITES = 2  # changes of the knowledge base at once: they have places no upload takes
 MODEL_WAITS = (
     64  # requests that wait for the language model at once; beyond, the first answer stays
 )
@@ -58,21 +59,38 @@ class ApiContext:
     metrics: Metrics
     compute: anyio.CapacityLimiter
     streams: anyio.CapacityLimiter
+    writes: anyio.CapacityLimiter
     model_waits: anyio.CapacityLimiter
     answer_cache: AnswerCache
 
-    async def run(self, work: Callable[[], T], *, long: bool = False) -> T:
+    @classmethod
+    def of(cls, service: Service, settings: Settings, metrics: Metrics) -> ApiContext:
+        """The context of a server that answers with `service`."""
+        return cls(
+            service=service,
+            settings=settings,
+            metrics=metrics,
+            compute=anyio.CapacityLimiter(settings.threads),
+            streams=anyio.CapacityLimiter(STREAMS),
+            writes=anyio.CapacityLimiter(WRITES),
+            model_waits=anyio.CapacityLimiter(MODEL_WAITS),
+            answer_cache=AnswerCache(metrics),
+        )
+
+    async def run(self, work: Callable[[], T], *, long: bool = False, write: bool = False) -> T:
         """Do `work` in a thread: a `long` one beside the short ones, so that they need not wait.
+
+        One that changes the knowledge base (`write`) waits for neither of them.
 
         Raises:
             HttpError: 503 where too many requests wait already.
         """
-        limiter = self.streams if long else self.compute
+        limiter = self.writes if write else self.streams if long else self.compute
         if limiter.statistics().tasks_waiting >= MAX_WAITING:
             raise HttpError(
                 503, "busy", "busy", headers=retry_after_header(1), count=str(MAX_WAITING)
             )
-        job = partial(_giving_memory_back, work) if long else work
+        job = partial(_giving_memory_back, work) if long or write else work
         return await anyio.to_thread.run_sync(job, limiter=limiter)
 
     async def second_reading(self, verdict: Verdict, *, wait_s: float | None = None) -> Verdict:

@@ -8,15 +8,13 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api.answer_cache import AnswerCache
 from app.api.auth import Guard, keys_path, read_access
-from app.api.context import MODEL_WAITS, STREAMS, ApiContext, known_parameters
-from app.api.middleware import Observe
+from app.api.context import ApiContext, known_parameters
+from app.api.middleware import Observe, refuse_foreign
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
 from app.api.routes import chat as chat_routes
 from app.api.routes import diagnose, entries, health, incidents, lookup, saved
@@ -34,7 +32,8 @@ from app.api.schemas import (
     SearchRequest,
 )
 from app.server.address import is_loopback
-from app.server.observability import IncidentCounts, ModelUsage, new_metrics
+from app.server.browser_guard import BrowserGuard
+from app.server.observability import IncidentCounts, KeptSizes, ModelUsage, new_metrics
 from app.server.processes import return_unused_memory
 from kb.settings import Settings
 
@@ -65,6 +64,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     },
 }
+# Swagger's page: its script and style come from here, its one inline script is known.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+SIGNED_PATHS = frozenset({"/slack/events"})  # come by the public address of a tunnel, signed
 WARM_UP = "Watchdog caught collective operation timeout"  # takes the path a log takes
 ABOUT = """Paste a distributed-training timeout log (NCCL, HCCL, RCCL, Gloo, TCPStore, inference
 servers; Chinese or English) and get what happened, the ranked root causes with evidence, fixes,
@@ -87,9 +93,10 @@ def create_app(
     metrics = new_metrics()
     metrics.registry.register(ModelUsage(service))
     metrics.registry.register(IncidentCounts(service))
+    metrics.registry.register(KeptSizes(service))
     app: FastAPI = FastAPIOffline(
         title="timeout-kb",
-        version=_version(),
+        version=program_version(),
         description=ABOUT,
         docs_url="/docs",
         redoc_url=None,
@@ -97,15 +104,7 @@ def create_app(
         separate_input_output_schemas=False,
         lifespan=_warmed_up,
     )
-    app.state.context = ApiContext(
-        service=service,
-        settings=settings,
-        metrics=metrics,
-        compute=anyio.CapacityLimiter(settings.threads),
-        streams=anyio.CapacityLimiter(STREAMS),
-        model_waits=anyio.CapacityLimiter(MODEL_WAITS),
-        answer_cache=AnswerCache(metrics),
-    )
+    app.state.context = ApiContext.of(service, settings, metrics)
     app.state.open_chat = cache(lambda: chat or Chat(service))  # opening reads phrases
     app.state.guard = Guard(
         keys_path(settings), shut=not is_loopback(settings.host), workers=workers
@@ -121,6 +120,14 @@ def create_app(
     app.include_router(entries.router)  # each route asks for its role first
     app.include_router(health.router)
     add_problem_handlers(app)
+    app.add_middleware(
+        BrowserGuard,
+        guards=app.state.guard.open_to_all,
+        refuse=refuse_foreign,
+        public_url=settings.public_url,
+        policy=DOCS_POLICY,
+        signed_paths=SIGNED_PATHS,
+    )
     app.add_middleware(Observe, metrics=metrics)
     _complete_openapi(app)
     return app
@@ -144,7 +151,8 @@ async def _warmed_up(app: FastAPI) -> AsyncIterator[None]:
         await app.state.slack.close()
 
 
-def _version() -> str:
+def program_version() -> str:
+    """The version of the installed package, ``0`` in a checkout that is not installed."""
     try:
         return metadata.version("timeout-kb")
     except metadata.PackageNotFoundError:  # a checkout that is not installed

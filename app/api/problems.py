@@ -16,6 +16,7 @@ from app.render.errors import error_text
 from kb.errors import KBError
 from kb.knowledge.labels import Words
 from kb.text.language import answer_language
+from kb.text.redact import redact
 
 PROBLEM_JSON = "application/problem+json"
 TYPE_PREFIX = "urn:timeout-kb:problem:"
@@ -54,7 +55,7 @@ def problem_of(request: Request, error: KBError) -> Problem:
         title=words(title) if words.has(title) else status.phrase,
         status=status,
         detail=failure.what[:MAX_DETAIL],
-        instance=request.url.path,
+        instance=redact(request.url.path)[0],
         todo=failure.todo,
         request_id=request.scope.get("request_id", ""),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, BinaryIO, TypeVar
 
 import anyio
@@ -19,6 +19,8 @@ from kb.types.vocabulary import Language
 
 IDLE_S = 30.0  # a sender silent for longer is gone
 STREAM_S = 900.0  # for all of a body: a gigabyte over ten megabits a second, no archive without end
+GRACE_S = 10.0  # waited for a body in all before its rate is looked at: connections start slowly
+LEAST_RATE = 16 * 1024  # bytes a second, of the time waited for them: a tenth of a megabit line
 PIECE_BYTES = 256 * 1024  # handed to the worker at once; smaller ones cost a thread switch each
 MAX_FILES = 2048  # parts of one upload: a large job's logs and dumps, one file a rank
 
@@ -41,10 +43,13 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
+LENGTH_DIGITS = 18  # of a body's declared length; a longer number is counted as it comes
+
+
 def declared_length(request: Request) -> int | None:
     """What Content-Length says, or None for a body sent in chunks."""
     text = request.headers.get("content-length", "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() and len(text) <= LENGTH_DIGITS else None
 
 
 def limited(request: Request, limit: int, reason: str = "body_too_large") -> Request:
@@ -61,20 +66,46 @@ def limited(request: Request, limit: int, reason: str = "body_too_large") -> Req
             raise HttpError(413, "too-large", reason, limit=f"{limit:,}")
 
     check(declared_length(request) or 0)
-    received = 0
+    pace = _Pace()
 
     async def receive() -> Message:
-        nonlocal received
         try:
-            with anyio.fail_after(IDLE_S):
+            with anyio.fail_after(IDLE_S), pace.waiting():
                 message = await request.receive()
         except TimeoutError:
             raise _too_slow() from None
-        received += len(message.get("body", b""))
-        check(received)
+        pace.add(len(message.get("body", b"")))
+        check(pace.received)
         return message
 
     return Request(request.scope, receive)
+
+
+class _Pace:
+    """How fast a body comes, by the time spent waiting for it; our own work does not count."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._waited_s = 0.0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time of the block."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited_s += time.monotonic() - started
+
+    def add(self, size: int) -> None:
+        """Count bytes.
+
+        Raises:
+            HttpError: 408, they come so slowly that their place is better given to another.
+        """
+        self.received += size
+        if size and self._waited_s > GRACE_S and self.received < LEAST_RATE * self._waited_s:
+            raise _too_slow()
 
 
 async def read_json(
@@ -155,15 +186,17 @@ def pieces(request: Request) -> Iterator[bytes]:
     """
     stream = request.stream()
     end = time.monotonic() + STREAM_S
+    pace = _Pace()
 
     async def fetch() -> bytes:
         piece = bytearray()
         try:
             while len(piece) < PIECE_BYTES:
-                with anyio.fail_after(min(IDLE_S, end - time.monotonic())):
+                with anyio.fail_after(min(IDLE_S, end - time.monotonic())), pace.waiting():
                     part = await anext(stream, None)
                 if part is None:
                     break
+                pace.add(len(part))
                 piece += part
         except TimeoutError:
             raise _too_slow() from None
@@ -193,7 +226,14 @@ def unsupported(media: str, offered: Sequence[str]) -> HttpError:
 
 
 def _too_slow() -> HttpError:
-    return HttpError(408, "too-slow", "too_slow", idle=f"{IDLE_S:.0f}", whole=f"{STREAM_S:.0f}")
+    return HttpError(
+        408,
+        "too-slow",
+        "too_slow",
+        idle=f"{IDLE_S:.0f}",
+        whole=f"{STREAM_S:.0f}",
+        rate=f"{LEAST_RATE // 1024}",
+    )
 
 
 # --- the answer wanted (RFC 9110 §12) ----------------------------------------------------------

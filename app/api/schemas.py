@@ -7,18 +7,24 @@ by msgspec in the order of their fields; FastAPI reads the same types for the Op
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from app.inputs.feedback import StoredFeedback
+from app.render.errors import why_refused
 from kb.chat.types import Turn
 from kb.incidents.records import IncidentRecord
+from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis
 from kb.types.entries import CauseClaim, Claim, Entry, Filters, RankPlace, Section, Tags
 from kb.types.knowledge import Bilingual, Fix, Note, Source
 from kb.types.vocabulary import ClaimStatus, EntryKind, Language, NoteStatus
+
+if TYPE_CHECKING:
+    from ingest.types import ImportReport
 
 MAX_CAUSES = 19  # there are no more cause ids
 MAX_LIMIT = 100  # entries a page
@@ -283,6 +289,24 @@ class AddedEntries:
     ids: tuple[str, ...]
     refused: tuple[RefusedFile, ...]
     near_duplicates: tuple[tuple[str, str, float], ...]
+
+
+def added_entries(report: ImportReport, words: Words) -> AddedEntries:
+    """What became of an upload, in `words`."""
+    return AddedEntries(
+        added=report.added,
+        updated=report.updated,
+        unchanged=report.unchanged,
+        ids=tuple(report.entries),
+        refused=tuple(
+            RefusedFile(
+                name=Path(item.path).name,
+                reason=why_refused(item.reason, words, code=item.code, values=item.values),
+            )
+            for item in report.refused
+        ),
+        near_duplicates=tuple(report.near_duplicates),
+    )
 
 
 def note_summary(note: Note) -> NoteSummary:

@@ -85,6 +85,9 @@ class State:
     @contextlib.contextmanager
     def service(self, *, rebuild: bool = False) -> Iterator[Service]:
         """The opened knowledge base, closed at the end; what it says goes to stderr."""
+        from app.server.log_lines import configure_command_log
+
+        configure_command_log()
         service = self.open_service(self.settings, notify=note, rebuild=rebuild)
         try:
             yield service
@@ -128,12 +131,15 @@ class State:
 
     def error_line(self, error: KBError, input_language: Language | None = None) -> str:
         """An expected failure in one line: what was wrong, and the next step."""
+        from kb.text.redact import redact
+
+        whole = f"error: {redact(str(error))[0]}"
         try:
             words = self.words(input_language)
         except KBError:  # the labels are what is wrong
-            return f"error: {error}"
+            return whole
         if words.language == "en":
-            return f"error: {error}"  # names the whole path
+            return whole  # names the whole path
         from app.render.errors import error_sentence
 
         return words("word.error", what=error_sentence(error, words))

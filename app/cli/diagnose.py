@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +18,23 @@ from app.cli.common import (
     note,
     stdin_chunks,
     stdin_stream,
+    text_width,
     torch_option,
+    usage,
     write_change,
     write_diagnosis,
     write_json,
 )
+from kb.incidents.attempts import job_of
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
+    from kb.incidents.attempts import Attempt
     from kb.service import Service
+    from kb.types.answer import Diagnosis
     from kb.types.incident import LogReading
 
+EXIT_HOPELESS = 4  # another attempt will end the same way
 STDIN = (Path("-"),)
 FILES = click.Path(path_type=Path, allow_dash=True)
 dump_option = click.option(
@@ -48,6 +55,20 @@ dump_option = click.option(
 @click.option("--top", type=click.IntRange(1, 19), help="How many causes to show.")
 @torch_option
 @click.option("--full", is_flag=True, help="Show all evidence, fixes, checks, timeline and ranks.")
+@click.option(
+    "--baseline",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="LOG",
+    help="A good run's log, or other ranks': show what this run alone printed.",
+)
+@click.option("--job", default="", metavar="NAME", help="Keep it as an attempt of this job.")
+@click.option(
+    "--retry-verdict",
+    "only_retry",
+    is_flag=True,
+    help="Say only whether a retry may help; exit code 4: it will not.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -58,22 +79,50 @@ def command(
     top: int | None,
     torch: str | None,
     full: bool,
+    baseline: tuple[Path, ...],
+    job: str,
+    only_retry: bool,
 ) -> None:
     """Say what happened in a timeout log, why, and what to do.
 
-    Reads FILEs (also .gz and .zst) or standard input. Exit code 0: diagnosed; 3: the cause stays
-    unknown, or there is no timeout.
+    Reads FILEs (also .gz and .zst), what `timeout-kb collect` wrote, or standard input. Exit code
+    0: diagnosed; 3: the cause stays unknown, or there is no timeout. With --retry-verdict, 0:
+    nothing speaks against a retry; 4: one will not help. Without FILE that is told by the attempts
+    known so far.
     """
+    from kb.knowledge.labels import Words
+
     state = context.find_object(State) or State()
+    job = job or (job_of(os.environ) if only_retry else "")
+    if only_retry:
+        if not job:
+            raise usage("usage.verdict_needs_job")
+        context.exit(_retry(state, files, dumps, job, language))
+    if baseline and form not in ("text", "markdown"):
+        raise usage("usage.baseline_form")
     files = check_sources(files, dumps=dumps)
     with state.service() as service:
         language = state.language(language)
-        verdict = service.judge(_read(service, files, dumps), torch=torch)
+        reading = _read(service, files, dumps)
+        verdict = service.judge(reading, torch=torch)
         if service.second_reader is not None and form != "text":
             verdict = service.second_reader.read(verdict)
         diagnosis = service.render(verdict, language=language, top=top)
         labels = service.knowledge.labels
         write_diagnosis(state, diagnosis, labels, form, full=full)
+        words = Words(labels, diagnosis.language)
+        if baseline:
+            from app.render.baseline import baseline_lines
+            from kb.logs.baseline import compare
+
+            compared = compare([path for path in files if path != Path("-")], baseline)
+            click.echo("\n" + "\n".join(baseline_lines(compared, words, width=text_width())))
+        if job:
+            from app.render.attempts import attempt_lines
+
+            attempts = _keep_attempt(state, job, reading, diagnosis)
+            for line in attempt_lines(job, attempts, words):
+                note(line)
         if service.second_reader is not None and form == "text":
             click.echo("", err=True)
             note(f"asking the language model at {service.second_reader.address} ...")
@@ -81,6 +130,39 @@ def command(
             write_change(state, diagnosis, better, labels)
             diagnosis = better
     context.exit(EXIT_DIAGNOSED if diagnosis.status == "diagnosed" else EXIT_UNDECIDED)
+
+
+def _retry(
+    state: State,
+    files: tuple[Path, ...],
+    dumps: tuple[Path, ...],
+    job: str,
+    language: Language | None,
+) -> int:
+    """Print whether a retry may help, and the exit code that says so."""
+    from app.render.attempts import attempt_lines
+    from kb.incidents.attempts import read_attempts, retry_verdict
+
+    if files or dumps:
+        with state.service() as service:
+            reading = _read(service, files, dumps)
+            attempts = _keep_attempt(state, job, reading, service.answer(reading))
+    else:
+        attempts = read_attempts(state.settings.home, job)
+    state.requested_language = language
+    for line in attempt_lines(job, attempts, state.words()):
+        click.echo(line)
+    return EXIT_HOPELESS if retry_verdict(attempts).hopeless else EXIT_DIAGNOSED
+
+
+def _keep_attempt(
+    state: State, job: str, reading: LogReading, answer: Diagnosis
+) -> tuple[Attempt, ...]:
+    from app.inputs.attempts import attempt_of
+    from kb.incidents.attempts import add_attempt, start_of
+
+    attempt = attempt_of(reading, answer, exit_code=None, start=start_of(os.environ))
+    return add_attempt(state.settings.home, job, attempt)
 
 
 def _read(service: Service, files: tuple[Path, ...], dumps: tuple[Path, ...]) -> LogReading:

@@ -31,11 +31,15 @@ def command() -> None:
 @click.pass_context
 def add(context: click.Context, name: str, role: Role, per_minute: int) -> None:
     """Make a key called NAME and print it, this once."""
-    from app.api.auth import add_key, keys_path
+    from app.api.auth import add_key, keys_path, read_keys
 
     state = context.find_object(State) or State()
-    text = add_key(keys_path(state.settings), name, role, per_minute)
-    note(state.words()("access.keep"))
+    path = keys_path(state.settings)
+    text = add_key(path, name, role, per_minute)
+    words = state.words()
+    note(words("access.keep"))
+    if len(read_keys(path)) == 1:
+        note(words("access.later"))
     click.echo(text)
 
 
@@ -59,8 +63,12 @@ def show(context: click.Context) -> None:
 @click.pass_context
 def remove(context: click.Context, name: str) -> None:
     """Forget the key called NAME; running servers refuse it at once."""
-    from app.api.auth import keys_path, remove_key
+    from app.api.auth import keys_path, read_keys, remove_key
 
     state = context.find_object(State) or State()
-    remove_key(keys_path(state.settings), name)
-    note(state.words()("access.gone", key=name))
+    path = keys_path(state.settings)
+    remove_key(path, name)
+    words = state.words()
+    note(words("access.gone", key=name))
+    if not read_keys(path):
+        note(words("access.last"))

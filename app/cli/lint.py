@@ -18,14 +18,13 @@ from app.cli.common import (
     write,
     write_json,
 )
-from kb.errors import InputError
-from kb.files.paths import legible, not_readable
+from app.inputs.settings_files import read_settings_file, settings_text
 from kb.text.language import answer_language
 from kb.types.vocabulary import Language
 
 EXIT_CLEAN = 0
 EXIT_FOUND = 1
-MAX_BYTES = 16 * 1024 * 1024  # settings and scripts are small; a log goes to `diagnose`
+STDIN = Path("-")
 
 
 @click.command("lint")
@@ -48,7 +47,7 @@ def command(
     state = context.find_object(State) or State()
     if not files and sys.stdin.isatty():
         raise usage("usage.no_settings")
-    text = "\n".join(_read(path) for path in files or (Path("-"),))
+    text = "\n".join(_read(path) for path in files or (STDIN,))
     with state.service() as service:
         reply_language = answer_language(language, state.settings.lang, text)
         warnings = service.lint(text, language=reply_language, torch=torch)
@@ -64,20 +63,6 @@ def command(
 
 
 def _read(path: Path) -> str:
-    """The text of a file or of standard input, at most `MAX_BYTES`."""
-    try:
-        if path == Path("-"):
-            data = b"".join(stdin_chunks())
-        else:
-            with path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise not_readable(path, error, todo="check the path and rights") from error
-    if len(data) > MAX_BYTES:
-        raise InputError(
-            f"{path} is larger than {MAX_BYTES >> 20} MiB",
-            todo="for a log use: timeout-kb diagnose",
-            reason="large_settings",
-            values={"name": legible(path.name), "size": str(MAX_BYTES >> 20)},
-        )
-    return data.decode("utf-8", "replace")
+    if path == STDIN:
+        return settings_text(b"".join(stdin_chunks()), path)
+    return read_settings_file(path)

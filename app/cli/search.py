@@ -17,10 +17,7 @@ from app.cli.common import (
 )
 from kb.knowledge.facets import FACETS, filters_of
 from kb.types.entries import Entry
-from kb.types.knowledge import Advice, Cause, Note
 from kb.types.vocabulary import Language
-
-NEAR_IDS = 3  # how many ids to suggest for a misspelt one
 
 
 def _filter_options(function: Any) -> Any:  # noqa: ANN401 - click decorates any callable
@@ -86,63 +83,16 @@ def show_command(
     """Show the case, entry, cause, setting or note called ID."""
     state = context.find_object(State) or State()
     with state.service() as service:
-        knowledge = service.knowledge
-        item: Cause | Advice | Note | Entry | None = knowledge.cause_by_id.get(identifier)
-        item = item or knowledge.advice_by_id.get(identifier)
-        item = item or knowledge.note_by_id.get(identifier) or _entry(service, identifier)
+        from app.render.item import find_item, render_item
+
+        item = find_item(service, identifier)
         if form == "json":
             from app.api.schemas import entry_detail
 
             write_json(entry_detail(item) if isinstance(item, Entry) else item)
             return
-        from app.render.columns import paragraphs
-        from app.render.listing import (
-            note_list,
-            render_cause,
-            render_entry,
-            render_note,
-            render_setting,
-        )
         from kb.knowledge.labels import Words
         from kb.text.language import answer_language
 
-        chosen = answer_language(language, state.settings.lang)
-        words, width = Words(knowledge.labels, chosen), text_width()
-        notes = knowledge.notes_naming(identifier)
-        if isinstance(item, Cause):
-            notices = service.notices_about(item.id, chosen)
-            write(state, render_cause(item, words, width=width, notes=notes, notices=notices))
-        elif isinstance(item, Advice):
-            setting = render_setting(item, words, width=width)
-            write(state, paragraphs([setting, note_list(notes, words, width)]))
-        elif isinstance(item, Note):
-            write(state, render_note(item, words, width=width))
-        else:
-            write(state, render_entry(item, words, width=width))
-
-
-def _entry(service: Any, identifier: str) -> Entry:  # noqa: ANN401 - the service, real or a fake
-    """The entry, or an error that names ids spelt alike."""
-    from kb.errors import NotFoundError
-
-    try:
-        entry: Entry = service.entry(identifier)
-    except NotFoundError as error:
-        import difflib
-
-        knowledge = service.knowledge
-        known = [
-            *(*knowledge.cause_by_id, *knowledge.case_by_id),
-            *(*knowledge.advice_by_id, *knowledge.note_by_id),
-        ]
-        near = difflib.get_close_matches(identifier, known, n=NEAR_IDS)
-        if not near:
-            raise
-        names = ", ".join(near)
-        raise NotFoundError(
-            error.what,
-            todo=f"did you mean {names}?",
-            reason="no_entry_near",
-            values={"id": identifier, "near": names},
-        ) from error
-    return entry
+        words = Words(service.knowledge.labels, answer_language(language, state.settings.lang))
+        write(state, render_item(service, item, words, width=text_width()))

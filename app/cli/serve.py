@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
+import ssl
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +15,7 @@ import click
 from app.cli.common import EXIT_FAILURE, State, address_options, note
 from app.server.address import listen, shown_address, when_answering
 from app.server.processes import end_with_parent, run_apart, stop_signals_end_quietly, use_one_arena
-from kb.errors import KBError
+from kb.errors import KBError, SettingsError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -26,6 +27,7 @@ KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed co
 GRACE_S = 10  # running requests may finish this long after the signal to stop
 HEALTHCHECK_S = 15  # of a worker: while it loads it may not answer for a while
 HEALTH = "/healthz"
+EXAMPLE = "rank 3: CUDA out of memory. rank 0: Watchdog caught collective operation timeout"
 
 
 @click.command("serve")
@@ -42,6 +44,16 @@ HEALTH = "/healthz"
     show_default=True,
     help="Server processes, each with 210 MB and a core of its own; /metrics tells of one of them.",
 )
+@click.option(
+    "--tls-cert",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Serve HTTPS with this certificate chain (PEM).",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The certificate's private key, where it does not stand in the same file.",
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -49,8 +61,11 @@ def command(
     port: int | None,
     page: str | None,
     workers: int,
+    tls_cert: str | None,
+    tls_key: str | None,
 ) -> None:
     """Serve the HTTP API until Ctrl-C. Port 0 takes a free one."""
+    check_certificate(tls_cert, tls_key)
     state = context.find_object(State) or State()
     settings = state.settings_at(host, port)
     if page is not None:
@@ -65,9 +80,12 @@ def command(
         from uvicorn.config import STARTUP_FAILURE
         from uvicorn.supervisors import Multiprocess
 
+        from app.server.http_protocol import BoundedHead
+
         if state.announces:
-            address = shown_address(listening)
-            when_answering(settings, HEALTH, partial(announce, settings, address))
+            address = shown_address(listening, scheme="https" if tls_cert else "http")
+            said = partial(announce, settings, address)
+            when_answering(settings, HEALTH, said, tls=bool(tls_cert))
         config = uvicorn.Config(
             partial(open_app, settings, workers, state.open_service),
             factory=True,
@@ -78,6 +96,9 @@ def command(
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_worker_healthcheck=HEALTHCHECK_S,
             server_header=False,
+            http=BoundedHead,
+            ssl_certfile=tls_cert,
+            ssl_keyfile=tls_key,
         )
         with stop_signals_end_quietly():
             if workers == 1:
@@ -87,6 +108,25 @@ def command(
             supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             context.exit(EXIT_FAILURE)
+
+
+def check_certificate(tls_cert: str | None, tls_key: str | None) -> None:
+    """Whether certificate and key can be used, before anything slow happens.
+
+    Raises:
+        SettingsError: they cannot, or there is a key without a certificate.
+    """
+    if tls_key and not tls_cert:
+        raise SettingsError("--tls-key is given without --tls-cert", todo="give both")
+    if not tls_cert:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls_cert, tls_key)
+    except OSError as error:  # SSLError is one
+        raise SettingsError(
+            f"{tls_cert} cannot be used: {error.strerror or error}",
+            todo="give a certificate chain and its private key, both PEM, the key without password",
+        ) from error
 
 
 def build_apart(settings: Settings, open_service: Callable[..., Service]) -> None:
@@ -123,7 +163,10 @@ def announce(settings: Settings, address: str, *, lead: str = "timeout-kb answer
     """Say where the API answers, and that only this machine gets in where there are no keys."""
     from app.api.auth import no_keys_notice
 
-    if notice := no_keys_notice(settings):
+    notice = no_keys_notice(settings)
+    key = "" if notice else " -H 'Authorization: Bearer KEY'"
+    if notice:
         note(notice)
     note(f"{lead} {address} (documentation: {address}/docs). Try:")
-    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain' -T job.log")
+    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain'{key} -d '{EXAMPLE}'")
+    note("  (a log: -T job.log in place of -d)")

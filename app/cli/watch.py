@@ -5,32 +5,40 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from app.capture.dumps import new_dumps
 from app.cli.common import State, format_option, language_option, note, usage, write_diagnosis
 from app.cli.diagnose import dump_option
 from app.cli.watched_process import (
     OutputRecord,
     SilenceWatch,
     WatchedProcess,
-    new_dumps,
     scratch,
     stoppable,
 )
 from kb.errors import KBError
+from kb.incidents.attempts import add_attempt, job_of, start_of
 
 if TYPE_CHECKING:
+    from kb.evidence.capture import CapturedHost, CaptureFile
+    from kb.evidence.stacks import StackGroup
+    from kb.incidents.attempts import Attempt
+    from kb.knowledge.labels import Words
     from kb.types.answer import Diagnosis
     from kb.types.knowledge import Bilingual
     from kb.types.vocabulary import Language
 
 KEY = "TKB_KEY"  # the API key; not a setting of ours, for it belongs to another server
+CAPTURE_S = 20.0  # for what a silent job tells
+AFTER_END_S = 8.0  # for what its host tells once it has ended: somebody waits for the exit code
 # Said for the person who is not there: the reader takes it for a description of the trouble.
 SILENCE_NOTE = "The job hangs: it has printed nothing for {seconds} seconds.\n"
 
@@ -43,6 +51,17 @@ class WatchRequest:
     post: str
     form: str
     language: Language | None
+    captures: Path | None = None
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCapture:
+    """An archive that was written, and who stood where."""
+
+    path: Path
+    hosts: tuple[CapturedHost, ...]
+    groups: tuple[StackGroup, ...]
 
 
 @click.command("watch", context_settings={"allow_interspersed_args": False})
@@ -58,8 +77,15 @@ class WatchRequest:
     "--hang-after",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Diagnose when nothing was printed for so long; the job goes on.",
+    help="Capture and diagnose when nothing was printed for so long; the job goes on.",
 )
+@click.option(
+    "--captures",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where archives of what was captured go. Default: captures in the state folder.",
+)
+@click.option("--job", default="", metavar="NAME", help="Whose attempt this is, for retries.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -70,8 +96,10 @@ def command(
     language: Language | None,
     log: Path | None,
     hang_after: float | None,
+    captures: Path | None,
+    job: str,
 ) -> None:
-    """Run COMMAND; when it dies, say why on standard error.
+    """Run COMMAND; when it dies or falls silent, say why on standard error.
 
     \b
     timeout-kb watch -- torchrun --nproc-per-node 8 train.py
@@ -79,9 +107,18 @@ def command(
 
     Its output, its signals and its exit code are the command's own. Dumps of the flight recorder
     are found by --dump or by TORCH_FR_DUMP_TEMP_FILE. --post takes the API key from TKB_KEY.
+    Of a silent job stacks are taken as well (timeout-kb collect), and it is said who stands where.
+    Attempts of one job (--job, SLURM_JOB_ID, ...) are compared: diagnose --retry-verdict.
     """  # noqa: D301 - \b is click's mark for text not to be rewrapped
     state = context.find_object(State) or State()
-    request = WatchRequest(dumps=dumps, post=post, form=form, language=state.language(language))
+    request = WatchRequest(
+        dumps=dumps,
+        post=post,
+        form=form,
+        language=state.language(language),
+        captures=captures,
+        job=job or job_of(os.environ),
+    )
     watcher = _Watcher(state, request, os.environ)
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_opened(log)) if log else None
@@ -103,6 +140,9 @@ class _Watcher:
         self._request = request
         self._environ = environ
         self._started_s = time.time()
+        self._silent_at = 0  # bytes printed before the last silence
+        self._stop = threading.Event()  # ends a capture
+        self._last_stacks: tuple[tuple[CaptureFile, bytes], ...] = ()  # of the last silence
 
     def run(
         self, command: tuple[str, ...], whole: BinaryIO | None, hang_after: float | None
@@ -115,40 +155,139 @@ class _Watcher:
             if hang_after is not None:
                 remark = SILENCE_NOTE.format(seconds=f"{hang_after:g}")
                 silence = SilenceWatch(
-                    process, hang_after, lambda: self._explain(record, "hang.log", remark)
+                    process,
+                    hang_after,
+                    lambda: self._explain_silence(process, record, hang_after, remark),
+                    lambda silent_s: self._take_back(record, silent_s),
                 )
             code = process.wait()
             try:
+                self._stop.set()  # a capture of a job that is no more tells nothing
                 if silence:
                     silence.stop()
+                self._stop.clear()
                 for loss in filter(None, (record.log_error, process.output_error)):
                     _report(loss)
                 if code:
                     _report(f"{command[0]} ended with exit code {code}")
-                    self._explain(record, "job.log")
+                    self._explain_end(record, code)
+                elif self._request.job:
+                    self._guarded(self._keep_good_end)
             except KeyboardInterrupt:
+                self._stop.set()
                 try:
                     _report("no diagnosis: stopped")
                 except KeyboardInterrupt:  # nobody reads our standard error
                     _discard_stderr()
         return code
 
-    def _explain(self, record: OutputRecord, name: str, remark: str = "") -> None:
-        """Diagnose the record so far; whatever goes wrong here is not the job's fault."""
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do it; whatever goes wrong here is not the job's fault."""
         try:
-            with scratch() as folder:
-                path = Path(folder, name)
-                record.save(path)
-                if remark:
-                    with path.open("a", encoding="utf-8") as file:
-                        file.write(remark)
-                dumps = new_dumps(self._request.dumps, self._environ, since_s=self._started_s)
-                if not (self._request.post and self._posted(path, dumps)):
-                    self._diagnose(path, dumps)
+            work()
         except (KBError, OSError) as error:
             _report(f"no diagnosis: {error}")
         except Exception as error:  # noqa: BLE001 - the job's exit code must survive a bug here
             _report(f"no diagnosis: {self._state.unexpected_error_line(error)}")
+
+    def _explain_silence(
+        self, process: WatchedProcess, record: OutputRecord, after_s: float, remark: str
+    ) -> None:
+        """Say who stands where, and why if that is seen; the job goes on."""
+
+        def explain() -> None:
+            self._silent_at = record.size
+            with scratch() as folder:
+                path = Path(folder, "hang.log")
+                record.save(path)
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(remark)
+                capture = self._captured(path, pid=process.pid, limit_s=CAPTURE_S)
+                if self._stop.is_set():
+                    return  # it ended meanwhile and is explained in a moment
+                if not (self._request.post and self._posted(capture.path, ())):
+                    self._tell_silence(capture, after_s)
+
+        self._guarded(explain)
+
+    def _tell_silence(self, capture: WrittenCapture, after_s: float) -> None:
+        from app.render.capture import render_capture
+        from kb.knowledge.labels import Words
+
+        with self._state.service() as service:
+            reading = service.read_paths([capture.path])
+            answer = service.answer(reading, language=self._request.language)
+            labels = service.knowledge.labels
+        if self._request.form != "text":
+            self._write(answer, labels)
+            return
+        words = Words(labels, answer.language)
+        head = words("capture.silent", seconds=f"{after_s:g}")
+        text = render_capture(head, capture.hosts, capture.groups, answer, capture.path, words)
+        _report(text.rstrip("\n"))
+
+    def _take_back(self, record: OutputRecord, silent_s: float) -> None:
+        """A job that went on did not hang, unless what it printed tells of a failure."""
+
+        def tell() -> None:
+            text = record.since(self._silent_at).decode("utf-8", "replace")
+            with self._state.service() as service:
+                reading = service.read_text(text) if text.strip() else None
+            failed = reading and (reading.incident.has_timeout or reading.incident.first_error)
+            if not failed:
+                self._last_stacks = ()
+                words = self._state.words(self._request.language)
+                _report(words("capture.went_on", seconds=f"{silent_s:.0f}"))
+
+        self._guarded(tell)
+
+    def _explain_end(self, record: OutputRecord, code: int) -> None:
+        """Diagnose the record, with what this host still tells."""
+
+        def explain() -> None:
+            with scratch() as folder:
+                path = Path(folder, "job.log")
+                record.save(path)
+                dumps = new_dumps(self._request.dumps, self._environ, since_s=self._started_s)
+                if self._request.post and self._posted(path, dumps):
+                    return
+                capture = self._captured(path, pid=None, limit_s=AFTER_END_S)
+                self._diagnose(capture, code)
+
+        self._guarded(explain)
+
+    def _captured(self, log: Path, *, pid: int | None, limit_s: float) -> WrittenCapture:
+        """Write an archive of the job below `pid` and its output.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        from app.capture.archive import archive_of, groups_of, new_archive, prune
+        from app.capture.budget import Budget
+        from app.capture.processes import JobProcesses, below, host_processes, with_ranks
+        from app.capture.take import CaptureRequest, take_capture
+        from kb.files.state_folder import make_state_folder
+
+        processes = JobProcesses(ranks=())
+        if pid is not None:
+            processes = with_ranks(below(host_processes(), [pid]))
+        request = CaptureRequest(
+            processes=processes,
+            log=log,
+            dumps=self._request.dumps,
+            environ=self._environ,
+            since_s=self._started_s,
+        )
+        capture = take_capture(request, Budget(limit_s, self._stop))
+        if pid is None:  # of what is no more the last silence tells
+            capture = replace(capture, files=(*capture.files, *self._last_stacks))
+        self._last_stacks = tuple(item for item in capture.files if "/stacks/" in item[0].name)
+        folder = self._request.captures or self._state.settings.home / "captures"
+        make_state_folder(folder)
+        job = self._request.job or capture.host.name
+        path = new_archive(folder, job, archive_of([capture], self._request.job))
+        prune(folder)
+        return WrittenCapture(path=path, hosts=(capture.host,), groups=groups_of([capture]))
 
     def _posted(self, path: Path, dumps: tuple[Path, ...]) -> bool:
         """Show the server's answer; False where there is none."""
@@ -177,11 +316,37 @@ class _Watcher:
         _report(f"kept: {answer.page or f'{server}/v1/diagnoses/{answer.id}'}")
         return True
 
-    def _diagnose(self, path: Path, dumps: tuple[Path, ...]) -> None:
+    def _diagnose(self, capture: WrittenCapture, code: int) -> None:
+        from kb.knowledge.labels import Words
+
         with self._state.service() as service:
-            reading = service.read_paths([path], dumps=dumps)
+            reading = service.read_paths([capture.path])
             answer = service.answer(reading, language=self._request.language)
-            self._write(answer, service.knowledge.labels)
+            labels = service.knowledge.labels
+        self._write(answer, labels)
+        words = Words(labels, answer.language)
+        if self._request.form == "text":
+            _report(words("capture.archive", path=str(capture.path)))
+        if self._request.job:
+            from app.inputs.attempts import attempt_of
+
+            start = start_of(self._environ)
+            self._keep(attempt_of(reading, answer, exit_code=code, start=start), words)
+
+    def _keep_good_end(self) -> None:
+        from app.inputs.attempts import attempt_that_ended_well
+
+        self._keep(attempt_that_ended_well(start_of(self._environ)), None)
+
+    def _keep(self, attempt: Attempt, words: Words | None) -> None:
+        """Keep an attempt of the job, and say what they tell together."""
+        from app.render.attempts import attempt_lines
+
+        job = self._request.job
+        attempts = add_attempt(self._state.settings.home, job, attempt)
+        if words is not None:
+            for line in attempt_lines(job, attempts, words):
+                _report(line)
 
     def _write(self, diagnosis: Diagnosis, labels: Mapping[str, Bilingual]) -> None:
         write_diagnosis(self._state, diagnosis, labels, self._request.form, err=True)

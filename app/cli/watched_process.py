@@ -16,7 +16,7 @@ import termios
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,8 +29,9 @@ PIPE_BYTES = MIB  # the most an unprivileged process may ask for: fewer switches
 BLOCK_BYTES = 64 * 1024  # small pieces are gathered up to this size, lines cut at it
 DRAIN_S = 2.0  # after the command's end, for output of processes it left behind
 POLL_S = 0.05
+LOOK_S = 0.5  # how often a silent job is looked at again
+SETTLE_S = 5.0  # so long after its silence a job must live to have gone on
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # what a shell answers
-CLOCK_S = 5.0  # a file server's clock may be this far behind
 BY_SIGNAL = 128  # and the number
 FORWARDED = frozenset(
     {
@@ -118,6 +119,19 @@ class OutputRecord:
         except OSError as error:
             self.log_error = f"the log is not whole: {error.strerror or error}"
 
+    @property
+    def size(self) -> int:
+        """Bytes taken so far."""
+        with self._lock:
+            return len(self._head) + self._left_out + self._tail_bytes
+
+    def since(self, size: int) -> bytes:
+        """What was taken since the record had `size` bytes, of more than is kept the end."""
+        count = self.size - size
+        with self._lock:
+            kept = b"".join((self._head, *self._tail))
+        return kept[-count:] if count > 0 else b""
+
     def save(self, path: Path) -> None:
         """Write the record so far as one file; a line says what was left out of the middle."""
         with self._lock, path.open("wb") as file:
@@ -202,6 +216,11 @@ class WatchedProcess:
                 # A slow reader of ours is waited for, a process left behind that prints nothing not
                 if time.monotonic() - max(channel.reading_since, ended_s) > DRAIN_S:
                     break
+
+    @property
+    def pid(self) -> int:
+        """The id of the command's process."""
+        return self._process.pid
 
     @property
     def output_error(self) -> str:
@@ -290,57 +309,46 @@ def _channels() -> list[_Channel]:
 
 
 class SilenceWatch:
-    """Calls `act` once whenever a job has printed nothing for `after_s` seconds."""
+    """Calls `act` once whenever a job has printed nothing for `after_s` seconds.
 
-    def __init__(self, process: WatchedProcess, after_s: float, act: Callable[[], None]) -> None:
+    When it prints again and still runs a little later, `went_on` is given how long it was silent.
+    """
+
+    def __init__(
+        self,
+        process: WatchedProcess,
+        after_s: float,
+        act: Callable[[], None],
+        went_on: Callable[[float], None],
+    ) -> None:
         """Watch in a thread until `stop`."""
-        self._process, self._after_s, self._act = process, after_s, act
+        self._process, self._after_s = process, after_s
+        self._act, self._went_on = act, went_on
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        acted_on = 0.0
         while True:
             quiet_since = self._process.printed_at
             left = quiet_since + self._after_s - time.monotonic()
-            if quiet_since == acted_on:
-                left = self._after_s  # acted already: look again later
             if self._stopped.wait(max(left, 0.0)):
                 return
-            if self._process.printed_at == quiet_since != acted_on:
-                acted_on = quiet_since
-                self._act()
+            if self._process.printed_at != quiet_since:
+                continue
+            self._act()
+            while self._process.printed_at == quiet_since:
+                if self._stopped.wait(min(self._after_s, LOOK_S)):
+                    return
+            silent_s = self._process.printed_at - quiet_since
+            if self._stopped.wait(min(self._after_s, SETTLE_S)):
+                return  # what it printed were its last words
+            self._went_on(silent_s)
 
     def stop(self) -> None:
         """End, after a diagnosis that is being written."""
         self._stopped.set()
         self._thread.join()
-
-
-def new_dumps(
-    folders: Sequence[Path], environ: Mapping[str, str], *, since_s: float
-) -> tuple[Path, ...]:
-    """Flight-recorder files written after `since_s` (epoch) in `folders` or as `environ` says.
-
-    The variables name a prefix: rank 3 writes ``<prefix>3``. Older files are of another run.
-    """
-    paths = [path for folder in folders for path in _files(folder)]
-    for name in ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"):
-        if prefix := environ.get(name, ""):
-            place = Path(prefix)
-            paths += [path for path in _files(place.parent) if path.name.startswith(place.name)]
-    fresh = {path for path in paths if path.stat().st_mtime >= since_s - CLOCK_S}
-    return tuple(sorted(fresh))
-
-
-def _files(folder: Path) -> list[Path]:
-    if folder.is_file():
-        return [folder]
-    try:
-        return [path for path in folder.iterdir() if path.is_file()]
-    except OSError:
-        return []
 
 
 @contextlib.contextmanager

@@ -9,13 +9,24 @@ import click
 
 from app.cli.common import State, address_options, note
 from app.server.address import is_loopback, listen, shown_address, when_answering
+from app.server.processes import stop_signals_end_quietly
 from kb.errors import MissingExtraError, SettingsError
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from kb.settings import Settings
 
 MIB = 1024 * 1024
 HEALTH = "/_stcore/health"
+# Streamlit lays out by inline styles, and loads the scripts of our components from blobs.
+PAGE_POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval' blob:; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; "
+    "media-src 'self' data: blob:; "
+    "worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
 SCRIPT = Path(__file__).resolve().parent.parent / "web" / "main.py"
 
 
@@ -35,7 +46,7 @@ def command(context: click.Context, host: str | None, port: int | None, allow_re
     state = context.find_object(State) or State()
     settings = state.settings_at(host, state.settings.web_port if port is None else port)
     check_exposure(settings, allow_remote=allow_remote)
-    bootstrap = _streamlit()
+    check_streamlit()
     # Taken and given back at once: a taken port is told now, and port 0 becomes a number.
     with listen(settings) as listening:
         settings = state.settings_at(settings.host, listening.getsockname()[1])
@@ -48,13 +59,15 @@ def command(context: click.Context, host: str | None, port: int | None, allow_re
     from app.web.context import warm
 
     configure_logging(settings.log_level)
-    flags = options(settings)
-    bootstrap.load_config_options(flag_options=flags)
+    page = guarded_page(settings, alone=not allow_remote)
     warm()
     if state.announces:
         announcement = f"timeout-kb shows its page on {address} (Ctrl-C ends it)"
         when_answering(settings, HEALTH, lambda: note(announcement))
-    bootstrap.run(str(SCRIPT), False, [], flags)
+    with stop_signals_end_quietly():
+        page.run(
+            config={name.replace("_", "."): value for name, value in options(settings).items()}
+        )
 
 
 def check_exposure(settings: Settings, *, allow_remote: bool) -> None:
@@ -99,12 +112,46 @@ def options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _streamlit() -> Any:  # noqa: ANN401 - a module without type information
+def guarded_page(settings: Settings, *, alone: bool) -> Any:  # noqa: ANN401 - of Streamlit
+    """The page behind a guard: where nobody signs in, no other site reads or writes through it.
+
+    `alone` says that this machine alone is served.
+    """
+    import streamlit
+    from starlette.middleware import Middleware
+
+    from app.server.browser_guard import BrowserGuard
+
+    guarded = alone and not settings.login_header
+    guard = Middleware(
+        BrowserGuard,
+        guards=lambda: guarded,
+        refuse=_refuse_foreign,
+        public_url=settings.public_url,
+        policy=PAGE_POLICY,
+    )
+    return streamlit.App(SCRIPT, middleware=[guard])
+
+
+async def _refuse_foreign(
+    scope: Scope, receive: Receive, send: Send, reason: str, _foreign: str
+) -> None:
+    from starlette.responses import PlainTextResponse
+
+    why = f"{reason}: open 127.0.0.1 or localhost, or set TIMEOUT_KB_PUBLIC_URL\n"
+    await PlainTextResponse(why, status_code=403)(scope, receive, send)
+
+
+def check_streamlit() -> None:
+    """Whether the page's packages are there.
+
+    Raises:
+        MissingExtraError: one is not.
+    """
     try:
-        from streamlit.web import bootstrap
+        import streamlit  # noqa: F401 - only whether it is there
     except ImportError as error:
         raise MissingExtraError(
             f"the page needs a package that is not installed: {error.name}",
             todo="pip install 'timeout-kb[web]'",
         ) from error
-    return bootstrap

@@ -31,7 +31,7 @@ from kb.logs.incident.hosts import distinct_places
 from kb.logs.transcript import transcript_digest
 from kb.store import EDITED, RESTORABLE_DAYS
 from kb.text.language import detect_language
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.entries import CauseClaim, Entry, Filters, Section
 from kb.types.knowledge import Bilingual, Fix
 
@@ -178,7 +178,7 @@ def add_reading(
             values={**error.values, "name": name},
         ) from error
     sink = _UploadSink(service)
-    sink.apply([replace(entry, log_name=redact(", ".join(files))[0][:MAX_TITLE])])
+    sink.apply([replace(entry, log_name=", ".join(map(redact_name, files))[:MAX_TITLE])])
     return sink.known.get(entry.id, entry.id)
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from kb.text.redact import redact_name
+
 DESCRIPTION = "description.txt"  # pasted words beside uploaded files
 MAX_NAME = 200  # bytes of an uploaded file's name; file systems take 255
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -56,6 +58,7 @@ def upload_folder() -> Iterator[UploadFolder]:
 
 
 def safe_name(name: str) -> str:
-    """The end of a name, harmless and short enough for a file; empty where nothing is left."""
-    base = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(".")
+    """The end of a name, harmless, without secrets and short enough for a file; may be empty."""
+    last = redact_name(name.replace("\\", "/").rsplit("/", 1)[-1])
+    base = _UNSAFE.sub("_", last).lstrip(".")
     return base.encode("utf-8", "replace")[-MAX_NAME:].decode("utf-8", "ignore").lstrip(".")

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from app.render.escape import plain
 from kb.errors import InputError, KBError
 from kb.knowledge.labels import Words
+from kb.text.redact import redact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorText:
-    """What was wrong and the next step; both safe to print, `todo` may be empty."""
+    """What was wrong and the next step, both without secrets and safe to print.
+
+    What was wrong quotes what somebody sent; `todo` may be empty.
+    """
 
     what: str
     todo: str
@@ -39,14 +43,18 @@ def why_refused(reason: str, words: Words, *, code: str, values: Mapping[str, st
 def _text_of(error: KBError, words: Words, name: str) -> ErrorText:
     what, todo = plain(error.what), plain(error.todo)
     if not words.has(f"error.{error.reason}"):
-        return ErrorText(what=what, todo=todo)
+        return _without_secrets(what, todo)
     own = {key: plain(value) for key, value in error.values.items()}
     values = {"what": what, "todo": todo} | own | {"name": name}
     step = todo or error.reason != error.usual_reason  # a kind of failure has none of its own
-    return ErrorText(
-        what=words(f"error.{error.reason}", **values).strip(),
-        todo=words(f"todo.{error.reason}", **values) if step else "",
+    return _without_secrets(
+        words(f"error.{error.reason}", **values).strip(),
+        words(f"todo.{error.reason}", **values) if step else "",
     )
+
+
+def _without_secrets(what: str, todo: str) -> ErrorText:
+    return ErrorText(what=redact(what)[0], todo=redact(todo)[0])
 
 
 def _line(text: ErrorText, words: Words) -> str:

@@ -21,7 +21,7 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 _MARKUP = re.compile(r"[\\`*\[\]<&|~$]|(?<![^\W_])_|_(?![^\W_])")
-_LINE_START = re.compile(r"^([-+=:#>]|\d{1,9}(?=[.)]))")
+_LINE_START = re.compile(r"^([-+=:#>]|[0-9]{1,9}(?=[.)]))")
 _AUTOLINK = re.compile(r"(?i)(://|www\.|mailto:)")
 _URL = re.compile(r"https?://[^\s<>\\\"'`()\[\]{}|^\x00-\x20\x7f]+\Z", re.IGNORECASE)
 _TICKS = re.compile(r"`+")

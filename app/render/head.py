@@ -70,14 +70,24 @@ def certainty_and_why(answer: Diagnosis, words: Words) -> str:
 def first_label(answer: Diagnosis, words: Words) -> str:
     """The words before the first step: ``Do first``, ``Check first``; empty where there is none.
 
-    Of what helped the team when it met the same incident they say so.
+    Of what helped the team when it met the same incident they say so, and of what helped in a case
+    of another cause than the likeliest one.
     """
     if answer.first_fix is None:
         return ""
     if helped_team(answer) and answer.met_before is not None:
         when = answer.met_before.when
         return words("head.helped_on", when=when) if when else words("head.helped_team")
+    if helped_before(answer) and names_another_cause(answer):
+        return words("head.helped_case")
     return words(f"head.{answer.first_fix.kind}")
+
+
+def names_another_cause(answer: Diagnosis) -> bool:
+    """Whether the first step is for another cause than the likeliest one, or none is likely."""
+    leading = answer.causes[0].id if answer.status == "diagnosed" and answer.causes else ""
+    step = answer.first_fix
+    return step is not None and step.cause not in ("", leading)
 
 
 def helped_before(answer: Diagnosis) -> bool:
@@ -104,18 +114,19 @@ def first_title(answer: Diagnosis, words: Words) -> str:
 def first_answer_fix(answer: Diagnosis) -> AnswerFix | None:
     """The whole of the fix to try first; None where the first step is no fix.
 
-    What helped the team where it found another cause stands with no cause that is shown.
+    What helped where the same incident had another cause stands with no cause that is shown.
     """
     step = answer.first_fix
     if step is None or step.kind != "fix":
         return None
     fixes = (fix for cause in answer.causes for fix in cause.fixes)
+    met = answer.met_before
     own = AnswerFix(
         id="",
         title=step.title,
         steps=(),
         commands=(step.command,) if step.command else (),
-        status="confirmed",
+        status=met.fix_status if met and met.fix_id == step.fix else "confirmed",
         applies_to="",
         caution="",
         sources=(),

@@ -197,7 +197,7 @@ def _warnings(answer: Diagnosis, words: Words, room: int) -> list[_Lines]:
 
 
 def _restart(answer: Diagnosis, words: Words, room: int) -> _Lines:
-    if not answer.causes or answer.status != "diagnosed":
+    if answer.status != "diagnosed" or not answer.causes or head.names_another_cause(answer):
         return ()
     return _text(present.restart_advice(answer.causes[0], words), room, most=1)
 

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import ipaddress
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -61,20 +62,25 @@ def listen(settings: Settings, *, option: str = "--port") -> socket.socket:
     return listening
 
 
-def shown_address(listening: socket.socket) -> str:
+def shown_address(listening: socket.socket, *, scheme: str = "http") -> str:
     """The address to open in a browser."""
     host, port = listening.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = socket.gethostname()
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def answers_at(host: str, port: int, path: str) -> bool:
-    """Whether an HTTP server answers `path` with 200."""
+def answers_at(host: str, port: int, path: str, *, tls: bool = False) -> bool:
+    """Whether an HTTP server answers `path` with 200; whose certificate it has is not asked."""
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_unspecified:
             host = "::1" if ":" in host else "127.0.0.1"
     connection = http.client.HTTPConnection(host, port, timeout=HEALTH_TIMEOUT_S)
+    if tls:
+        context = ssl._create_unverified_context()  # noqa: S323 - our own server, before it is used
+        connection = http.client.HTTPSConnection(
+            host, port, timeout=HEALTH_TIMEOUT_S, context=context
+        )
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -84,11 +90,13 @@ def answers_at(host: str, port: int, path: str) -> bool:
         connection.close()
 
 
-def when_answering(settings: Settings, path: str, act: Callable[[], object]) -> None:
+def when_answering(
+    settings: Settings, path: str, act: Callable[[], object], *, tls: bool = False
+) -> None:
     """Call `act` in a thread once the server of these settings answers `path`."""
 
     def wait() -> None:
-        while not answers_at(settings.host, settings.port, path):
+        while not answers_at(settings.host, settings.port, path, tls=tls):
             time.sleep(POLL_S)
         act()
 

@@ -15,24 +15,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from app.server.log_lines import PROCESSORS
 from kb.errors import KBError
-from kb.text.redact import redact
+from kb.store.quota import ALL_BYTES
 
 if TYPE_CHECKING:
     from kb.service import Service
 
 # A diagnosis takes milliseconds, an uploaded gigabyte seconds: the buckets span both.
+AUDIT = "app.audit"  # the logger of changes
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-
-
-def _without_secrets(
-    _logger: object, _method: str, event: structlog.types.EventDict
-) -> structlog.types.EventDict:
-    """Redact what a line says; a message of an error may quote the log it failed on."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            event[key] = redact(value)[0]
-    return event
 
 
 def configure_logging(level: str) -> None:
@@ -40,15 +32,8 @@ def configure_logging(level: str) -> None:
 
     Tracebacks are plain: they name code, never the values of variables.
     """
-    shared: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-        _without_secrets,
-    ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
         cache_logger_on_first_use=True,
@@ -56,16 +41,25 @@ def configure_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=PROCESSORS,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.JSONRenderer(ensure_ascii=False),
             ],
         )
     )
+    logging.getLogger(AUDIT).setLevel(logging.INFO)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def audit_log() -> structlog.typing.FilteringBoundLogger:
+    """The log of who changed what; its lines go out whatever the level of the others."""
+    lines: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        logging.getLogger(AUDIT), wrapper_class=structlog.make_filtering_bound_logger(logging.INFO)
+    )
+    return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +151,33 @@ class ModelUsage(Collector):
         tokens.add_metric(("in",), usage.tokens_in)
         tokens.add_metric(("out",), usage.tokens_out)
         yield from (questions, tokens)
+
+
+class KeptSizes(Collector):
+    """How much is kept of diagnoses and conversations, against what may be."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges as they are now; none where the store cannot be read."""
+        try:
+            sizes = self._service.store.records.kept_sizes()
+        except KBError:
+            structlog.get_logger("app.server").exception("kept records not counted")
+            return
+        count = GaugeMetricFamily(
+            "timeout_kb_kept", "Diagnoses and conversations kept.", labels=("kind",)
+        )
+        size = GaugeMetricFamily("timeout_kb_kept_bytes", "Their size.", labels=("kind",))
+        for kept in sizes:
+            count.add_metric((kept.kind,), kept.count)
+            size.add_metric((kept.kind,), kept.bytes)
+        limit = GaugeMetricFamily(
+            "timeout_kb_kept_bytes_limit", "The oldest go beyond this size, of all kinds together."
+        )
+        limit.add_metric((), ALL_BYTES)
+        yield from (count, size, limit)
 
 
 class IncidentCounts(Collector):

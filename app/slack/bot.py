@@ -189,7 +189,7 @@ class Bot:
         self.app.shortcut(SHORTCUT)(self._on_shortcut)
         for name in ACTIONS:
             self.app.action(name)(self._on_click)
-        self.app.action(re.compile(rf"{OPTION}\d+"))(self._on_click)
+        self.app.action(re.compile(rf"{OPTION}[0-9]+"))(self._on_click)
         self.app.action("incident")(self._on_incident)
         self.app.view(FORM)(self._on_form)
 

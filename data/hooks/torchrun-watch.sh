@@ -11,6 +11,9 @@ prefix=${TORCH_FR_DUMP_TEMP_FILE:-${TMPDIR:-/tmp}/timeout-kb-$(id -u)-rank_}
 export TORCH_FR_DUMP_TEMP_FILE="$prefix"
 export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="${TORCH_NCCL_DEBUG_INFO_TEMP_FILE:-$prefix}"
 export TORCH_NCCL_DUMP_ON_TIMEOUT="${TORCH_NCCL_DUMP_ON_TIMEOUT:-1}"
+# With a pipe and a buffer they can be asked for before the timeout, which timeout-kb does.
+export TORCH_NCCL_DEBUG_INFO_PIPE_FILE="${TORCH_NCCL_DEBUG_INFO_PIPE_FILE:-$prefix}"
+export TORCH_NCCL_TRACE_BUFFER_SIZE="${TORCH_NCCL_TRACE_BUFFER_SIZE:-2000}"
 
 if command -v timeout-kb >/dev/null 2>&1; then
     exec timeout-kb watch ${TKB_URL:+--post "$TKB_URL"} \

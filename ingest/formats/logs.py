@@ -20,7 +20,7 @@ from kb.logs.incident.hosts import culprit_places
 from kb.logs.incident.merge import DATED_S
 from kb.logs.transcript import transcript, transcript_digest
 from kb.text.language import detect_language
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.answer import LogSummary
 from kb.types.entries import CauseClaim, Entry, RankPlace, Section
 from kb.types.incident import LogReading
@@ -42,7 +42,7 @@ def _entries(path: Path, tools: ImportTools) -> Iterator[Entry]:
         summary=tools.summarise(reading) if tools.summarise else None,
         text=_whole_text(path),
     )
-    yield replace(entry, log_name=redact(path.name)[0])
+    yield replace(entry, log_name=redact_name(path.name))
 
 
 def _whole_text(path: Path) -> str:
@@ -80,7 +80,7 @@ def incident_entry(
             reason="no_trouble",
         )
     phrases = words.phrases
-    title = summary.title if summary else _title(reading, name, phrases)
+    title = summary.title if summary else _title(reading, redact_name(name), phrases)
     cause = summary.cause if summary else ""
     handed_in = redact(text)[0] if 0 < len(text) <= INPUT_BYTES else transcript(reading)
     sections = tuple(

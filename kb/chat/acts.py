@@ -33,7 +33,7 @@ CACHED = 256  # sentences read last
 PIECE = 4  # letters of a piece of a word: "restarting", "resart"
 _PART = re.compile(
     r"(?P<han>[\u4e00-\u9fff]+)|(?P<name>[A-Za-z0-9]+(?:[_.=/-]+[A-Za-z0-9]+)+)"
-    r"|(?P<number>\d+)|(?P<word>[A-Za-z]+(?:['’][A-Za-z]+)*)|(?P<mark>[?？!！])"
+    r"|(?P<number>[0-9]+)|(?P<word>[A-Za-z]+(?:['’][A-Za-z]+)*)|(?P<mark>[?？!！])"
 )
 _CLASSES = {"name": "<name>", "number": "<number>"}
 _MARKS = {"?": "?", "？": "?", "!": "!", "！": "!"}

@@ -14,10 +14,14 @@ from kb.chat.acts import ActReader, MessageScorer
 from kb.chat.assessment import verdict_of
 from kb.chat.check_answers import CheckAnswerReader
 from kb.chat.dialogue import Dialogue
+from kb.chat.field_questions import FieldQuestions
 from kb.chat.follow_up import follow_up
-from kb.chat.intents import IntentReader, message_language
+from kb.chat.intents import IntentReader
 from kb.chat.paste import Paste, split, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
+from kb.chat.replies import ReplyReader
+from kb.chat.sentence_acts import SentenceReader
+from kb.chat.sentences import message_language
 from kb.chat.store import ConversationStore
 from kb.chat.types import Conversation, Reply, Turn
 from kb.diagnose.reader import load_model
@@ -54,7 +58,8 @@ class Chat:
         self._service = service
         self._clock = clock
         self._intents = open_intents(service.settings.data, service.knowledge)
-        self._dialogue = Dialogue(service, self._intents)
+        self._questions = FieldQuestions(service, self._intents)
+        self._dialogue = Dialogue(service, self._intents, self._questions)
         self._store = ConversationStore(
             service.store.records,
             locks=service.settings.home / "locks",
@@ -96,7 +101,7 @@ class Chat:
             )
         current = self._open(conversation, create=create)
         reading = self._service.read_text(message)
-        is_request = partial(self._intents.is_request, has_incident=current.reading is not None)
+        is_request = partial(self._is_request, has_incident=current.reading is not None)
         paste = split(message, reading, is_request=is_request)
         text, _ = redact(paste.text)
         if paste.has_output:
@@ -183,6 +188,12 @@ class Chat:
         """Delete a conversation; whether it was there."""
         return self._store.forget(identifier)
 
+    def _is_request(self, line: str, *, has_incident: bool) -> bool:
+        """Whether a line with an error in it asks for something rather than reports it."""
+        if self._intents.is_request(line, has_incident=has_incident):
+            return True
+        return not has_incident and self._questions.is_question(line)
+
     def _language(self, paste: Paste, current: Conversation, wanted: Language | None) -> Language:
         """What to answer in: asked for in words, wanted by the face, or that of the message.
 
@@ -223,9 +234,5 @@ def open_intents(data: Path, knowledge: Knowledge) -> IntentReader:
     def scorer(folder: str) -> MessageScorer:
         return MessageScorer(load_model(data / folder), embedder, normalise, folder)
 
-    return IntentReader(
-        load_phrases(data, knowledge),
-        knowledge,
-        ActReader(scorer(acts.FOLDER)),
-        CheckAnswerReader(scorer(check_answers.FOLDER)),
-    )
+    read = SentenceReader(load_phrases(data, knowledge), knowledge, ActReader(scorer(acts.FOLDER)))
+    return IntentReader(read, ReplyReader(read, CheckAnswerReader(scorer(check_answers.FOLDER))))

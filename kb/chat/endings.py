@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from kb.chat.assessment import Assessment
-from kb.chat.intents import UserRequest
+from kb.chat.meaning import UserRequest
 from kb.chat.types import IncidentOutcome, Option, Question
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from kb.chat.acts import ActReader
 from kb.chat.phrases import Phrasebook
-from kb.chat.sentences import clauses, is_assertion, sentences, word_count
+from kb.chat.sentences import clauses, sentences, word_count
 from kb.chat.types import Act
 
 TAG_WORDS = 3  # of “right?”, “is it not?”, “对不对” behind what is asked
 MOSTLY = 0.5  # probability of asking, all ways of it together, from which a sentence asks
-_WHY = ("why", "how", "为什么", "为啥", "怎么")
 ASKING: frozenset[Act] = frozenset(
     {
         *("happened", "why", "sure", "fix", "next", "restart", "similar", "case", "search"),
@@ -57,7 +56,7 @@ class ObservationReader:
         return [
             part
             for part in leading
-            if is_assertion(part)
+            if self._phrases.is_assertion(part)
             and not self._is_talk(part)
             and not self.asks(part)
             and self._phrases.is_of_the_field(part)
@@ -73,7 +72,7 @@ class ObservationReader:
             for sentence in sentences(text)
             if self.asks(sentence)
             and self._phrases.causes_in(sentence)
-            and not sentence.lower().lstrip().startswith(_WHY)
+            and not self._phrases.asks_why(sentence)
         )
 
     def guesses(self, text: str) -> tuple[str, ...]:

@@ -9,94 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from kb.chat.phrase_sets import (
+    CausePhrase,
+    LanguageName,
+    Ordinal,
+    PhraseGroup,
+    PhraseSet,
+    Platform,
+    QuestionFormWords,
+    Tool,
+)
 from kb.chat.sentences import clauses
 from kb.chat.types import QuestionForm
 from kb.errors import DataError
 from kb.knowledge.load import Knowledge, read_yaml
-from kb.text.expression_set import ExpressionSet
 from kb.types.vocabulary import Language
 
 NEXT_CHARS = 40  # before a name that may deny it
-MAX_CHARS = 1000  # of a text that are read; a message is shorter, the rest is a report
 
 ENTRY_ID = re.compile(r"\b(?:incident|thread|writeup)-[0-9a-f]{16}\b")  # of an imported entry
-# A question inside a statement: “只有 0 号判断要不要停”.
-_EMBEDDED = re.compile(
-    r"(?:判断|决定|不知道|不确定|看看?|确认|检查|查|试试?|取决于|知道)[^，。？?！!]{0,4}?"
-    r"(?:要不要|是不是|能不能|会不会|有没有|是否)"
-    r"|(?:不知道|不明白|不清楚|搞不懂|没想明白)(?:是)?(?:为什么|为啥|怎么|什么|啥)|怎么[^，。？?]{1,4}都"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhraseGroup:
-    """Patterns of one meaning; a test holds them to `examples` and `no_match`."""
-
-    patterns: tuple[str, ...]
-    examples: tuple[str, ...]
-    no_match: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CausePhrase(PhraseGroup):
-    """Words for causes; the first cause is the one meant when one is needed."""
-
-    id: str
-    causes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Platform(PhraseGroup):
-    """Words for a backend or framework, and what to filter cases by."""
-
-    id: str
-    backends: tuple[str, ...] = ()
-    frameworks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ordinal(PhraseGroup):
-    """Words for a number in a list, counted from 1."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionFormWords(PhraseGroup):
-    """Words by which a question asks for something of that form."""
-
-    form: QuestionForm
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageName(PhraseGroup):
-    """Names of a language; None: one that nothing is answered in."""
-
-    language: Language | None
-
-
-class PhraseSet:
-    """Tells which of several phrase groups match a text, all at once."""
-
-    def __init__(self, groups: Sequence[PhraseGroup]) -> None:
-        """Compile the patterns of `groups`.
-
-        Raises:
-            DataError: a pattern is not RE2.
-        """
-        self._owners = [number for number, group in enumerate(groups) for _ in group.patterns]
-        self._set = ExpressionSet(
-            [
-                (f"chat.yaml: {getattr(group, 'id', '') or repr(pattern[:60])}", pattern)
-                for group in groups
-                for pattern in group.patterns
-            ]
-        )
-
-    def match(self, text: str) -> tuple[int, ...]:
-        """Positions of the groups that match, in order."""
-        text = text[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8")
-        return tuple(sorted({self._owners[hit] for hit in self._set.matching(text)}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +52,19 @@ class Phrasebook:
         refusals: what cannot or will not be run; `gone`: the job is no longer there.
         other_incident, first_incident: another incident, and back to an earlier one.
         forms: what a question asks for.
+        embedded_questions: a question inside a statement: “decides whether to stop”.
+        question_words: words of a question; `why_words` begin one for a reason.
+        supposition_words: words before a clause that only supposes; `assertion_words` state.
+        kinds: what is asked for by its kind: a case, what a cause is.
+        correction_leads: what leads up to what is said instead of something taken back, in a group.
+        retracting_words: words of taking back itself, which do not tell what is meant.
+        restarts: a restart; `other_than_restart`: something instead of it.
+        others: cases of others.
+        record_words: whether something was kept; `pointing`: at what was said before.
+        check_words: the check asked, or its options.
+        stacks: words for what shows where a process that runs stands.
+        case_requests, case_request_words: words of asking for a case, which name none.
+        tools: programs of checks.
     """
 
     topics: tuple[CausePhrase, ...]
@@ -150,6 +94,24 @@ class Phrasebook:
     other_incident: PhraseGroup
     first_incident: PhraseGroup
     forms: tuple[QuestionFormWords, ...]
+    embedded_questions: PhraseGroup
+    question_words: PhraseGroup
+    why_words: PhraseGroup
+    supposition_words: PhraseGroup
+    assertion_words: PhraseGroup
+    kinds: PhraseGroup
+    correction_leads: PhraseGroup
+    retracting_words: PhraseGroup
+    restarts: PhraseGroup
+    other_than_restart: PhraseGroup
+    others: PhraseGroup
+    record_words: PhraseGroup
+    pointing: PhraseGroup
+    check_words: PhraseGroup
+    stacks: PhraseGroup
+    case_requests: PhraseGroup
+    case_request_words: PhraseGroup
+    tools: tuple[Tool, ...]
 
     @cached_property
     def sets(self) -> dict[str, PhraseSet]:
@@ -180,6 +142,21 @@ class Phrasebook:
             "refusals": (self.refusals, self.gone),
             "incidents": (self.other_incident, self.first_incident),
             "forms": self.forms,
+            "embedded_questions": (self.embedded_questions,),
+            "question_words": (self.question_words, self.why_words),
+            "assertion_words": (self.supposition_words, self.assertion_words),
+            "kinds": (self.kinds,),
+            "correction_leads": (self.correction_leads,),
+            "retracting_words": (self.retracting_words,),
+            "restarts": (self.restarts, self.other_than_restart),
+            "others": (self.others,),
+            "record_words": (self.record_words,),
+            "pointing": (self.pointing,),
+            "check_words": (self.check_words,),
+            "stacks": (self.stacks,),
+            "case_requests": (self.case_requests,),
+            "case_request_words": (self.case_request_words,),
+            "tools": self.tools,
         }
         return {name: PhraseSet(group) for name, group in groups.items()}
 
@@ -241,7 +218,81 @@ class Phrasebook:
 
     def is_asked(self, text: str) -> bool:
         """Whether the text has the form of a question; “decides whether to stop” has none."""
-        return bool(self.sets["asking"].match(_EMBEDDED.sub("", text[:MAX_CHARS])))
+        return bool(self.sets["asking"].match(self.sets["embedded_questions"].without(text)))
+
+    def has_question_word(self, text: str) -> bool:
+        """Whether the text has a word of a question, in whatever place."""
+        return 0 in self.sets["question_words"].match(text)
+
+    def asks_why(self, text: str) -> bool:
+        """Whether the text begins with a word that asks for a reason."""
+        return 1 in self.sets["question_words"].match(text)
+
+    def is_assertion(self, clause: str) -> bool:
+        """Whether a clause says that something is so, instead of naming or supposing it."""
+        return self.sets["assertion_words"].match(clause) == (1,)
+
+    def names_kind(self, text: str) -> bool:
+        """Whether the text asks for something by its kind: a case, what a cause is."""
+        return bool(self.sets["kinds"].match(text))
+
+    def meant_instead(self, text: str) -> str:
+        """What the text says is meant, behind the words that lead up to it; empty for nothing."""
+        return self.sets["correction_leads"].behind(text)
+
+    def is_retracting(self, word: str) -> bool:
+        """Whether a word is one of taking back itself."""
+        return bool(self.sets["retracting_words"].match(word))
+
+    def is_restart(self, text: str) -> bool:
+        """Whether the text speaks of a restart, and not of something instead of it."""
+        return self.sets["restarts"].match(text) == (0,)
+
+    def is_of_others(self, text: str) -> bool:
+        """Whether the text asks for cases of others."""
+        return bool(self.sets["others"].match(text))
+
+    def names_restart(self, text: str) -> bool:
+        """Whether the text speaks of a restart."""
+        return 0 in self.sets["restarts"].match(text)
+
+    def asks_for_record(self, text: str) -> bool:
+        """Whether the text speaks of what was kept."""
+        return bool(self.sets["record_words"].match(text))
+
+    def is_pointing(self, text: str) -> bool:
+        """Whether the text points at what was said before."""
+        return bool(self.sets["pointing"].match(text))
+
+    def is_about_check(self, text: str) -> bool:
+        """Whether the text speaks of the check asked, or of its options."""
+        return bool(self.sets["check_words"].match(text))
+
+    def names_stacks(self, text: str) -> bool:
+        """Whether the text names what shows where a process that runs stands."""
+        return bool(self.sets["stacks"].match(text))
+
+    def without_case_request(self, text: str) -> str:
+        """The text without the words that ask for a case, which are not apart in Chinese."""
+        return self.sets["case_requests"].without(text, " ")
+
+    def is_case_request(self, word: str) -> bool:
+        """Whether a word only asks for a case and names none."""
+        return bool(self.sets["case_request_words"].match(word))
+
+    def tools_in(self, text: str) -> frozenset[str]:
+        """The tools that a command runs or a sentence names."""
+        return frozenset(self.tools[at].id for at in self.sets["tools"].match(text))
+
+    @property
+    def running(self) -> str:
+        """The tool that looks at a process that runs."""
+        return self.tools[-1].id
+
+    @cached_property
+    def own_programs(self) -> frozenset[str]:
+        """The tools a job of which runs no training script."""
+        return frozenset(tool.id for tool in self.tools if tool.own_program)
 
     def is_ending(self, text: str) -> bool:
         """Whether the text names a cause as the one that it was."""

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 
+from kb.types.vocabulary import Language
+
 MAX_SENTENCES = 12  # of a message; what comes after them is read as part of a report only
+SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
 MAX_CLAUSES = 12  # of a sentence; a person's has fewer
 # Not behind an ellipsis, nor between “no.” and its number.
 _SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+\d)\s+|(?<=[。！？])|(?<=……)|\n+"
+    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+[0-9])\s+|(?<=[。！？])|(?<=……)|\n+"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LATIN = re.compile(r"[A-Za-z][a-z']+")
+SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,40}(?:[._][A-Za-z0-9]{1,40}){1,12}")
 _CLAUSE = re.compile(r"[,;]\s+|[，；]|\s[-–—]+\s")
-# A clause that states something has a verb, and no “if” or “I guess” before it.
-_SUPPOSED = re.compile(
-    r"(?i)\s*(?:if|in case|assuming|suppose|given|when|as for|about|maybe|perhaps|"
-    r"(?:i|we) (?:think|guess|suspect|believe|suppose|bet)|如果|要是|假如|假设|至于|"
-    r"(?:我们?|俺)?(?:怀疑|觉得|感觉|猜|估计)|可能|也许)"
-)
-_ASSERTS = re.compile(
-    r"(?i)\b(?:is|are|was|were|has|have|had|we|i|hangs?|uses?|using|shows?|works?|runs?|with)\b"
-    r"|['’]s\b|是|有|用|卡|显示|报|没|了|都|在"
-)
 
 
 def sentences(text: str) -> list[str]:
@@ -37,11 +31,16 @@ def clauses(sentence: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def is_assertion(clause: str) -> bool:
-    """Whether a clause says that something is so, instead of naming or supposing it."""
-    return not _SUPPOSED.match(clause) and _ASSERTS.search(clause) is not None
-
-
 def word_count(text: str) -> int:
     """English words and Chinese characters."""
     return len(LATIN.findall(text)) + len(HAN.findall(text))
+
+
+def message_language(text: str, current: Language | None) -> Language | None:
+    """The language of a person's words; the current one where they are too few to tell."""
+    if HAN.search(text):
+        return "zh"
+    latin = len(LATIN.findall(SETTING_NAME.sub(" ", text)))
+    if current == "zh" and latin < SWITCH_WORDS:
+        return current
+    return "en" if latin else current

@@ -15,14 +15,20 @@ def first_step(
 ) -> FirstStep | None:
     """What to do first; None where nothing is known to do.
 
-    Where the team met the same incident and found another cause, what helped it comes first.
+    Where the same incident was met and had another cause, what helped then comes first.
     Without a verdict there is nothing to fix: then the check that decides comes first, or what
     would show more.
     """
-    if met is not None and met.kind == "incident" and met.fix:
+    if met is not None and met.fix:
         is_leading = status == "diagnosed" and leading is not None and leading.id == met.cause
         if not is_leading:
-            return FirstStep(kind="fix", title=met.fix, command=met.command, cause=met.cause)
+            return FirstStep(
+                kind="fix",
+                title=met.fix,
+                command=met.command,
+                fix=met.fix_id,
+                cause=met.cause,
+            )
     if status == "diagnosed" and leading is not None and leading.fixes:
         fix = leading.fixes[0]
         return FirstStep(

@@ -17,7 +17,7 @@ NAME = "launcher:"  # names of launchers among all that was seen begin with it
 
 # A path that a person may copy into a shell: nothing in it means anything there.
 _LAUNCH = re.compile(
-    r"\b(?:torchrun|deepspeed|accelerate launch|srun|mpirun|horovodrun|python[\d.]{0,5})\s"
+    r"\b(?:torchrun|deepspeed|accelerate launch|srun|mpirun|horovodrun|python[0-9.]{0,5})\s"
     r"(?:[^|;&>]{0,300}?\s)?(\w[\w./-]{0,80}\.py)(?=[\s`\"'\\]|$)"
 )
 

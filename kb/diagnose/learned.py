@@ -37,7 +37,7 @@ MAX_BYTES = 1 << 20
 MAX_QUOTE = 160
 LINE_CHARS = 300  # of a line of an excerpt
 AGAIN = "run timeout-kb learn again, or timeout-kb learn --undo"
-_NUMBERED = re.compile(r"\d{4}\.json\Z")
+_NUMBERED = re.compile(r"[0-9]{4}\.json\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from kb.diagnose.headline import headline
 from kb.diagnose.launchers import JobCommands, job_commands
 from kb.diagnose.learned import TERM
 from kb.diagnose.likeness import ALIKE, compare, likeness
-from kb.diagnose.met_before import met_before, what_helped
+from kb.diagnose.met_before import met_before, stands_out, what_helped
 from kb.diagnose.notices import notices_of
 from kb.diagnose.same_project import SAME_PROJECT
 from kb.diagnose.signals import Signal
@@ -64,6 +64,7 @@ MISSING_SHOWN = 2  # of these, so that the leading cause has one
 CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
 CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
+HELPED = ("confirmed", "reported")  # somebody says that a fix did
 BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
 _OUTCOME_LABELS = {  # by whether it supports causes, and whether it speaks against some
@@ -387,19 +388,31 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
     job = replace(job, proven=frozenset(fix.id for fix in own))
     ordered = order_fixes([*own, *cause.fixes], job)
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
-    if helped := _helped_team(cause, made):
+    if helped := _helped_then(cause, made):
         ordered = [helped, *(fix for fix in ordered if fix.id != helped.id)]
     return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
 
 
-def _helped_team(cause: Cause, made: _Rendering) -> Fix | None:
-    """What ended the team's own same incident, unless it names another framework than the job's."""
+def _helped_then(cause: Cause, made: _Rendering) -> Fix | None:
+    """What ended the same incident, unless it names another framework than the job's.
+
+    Of an entry that is not the team's only where its text stands far out, its framework is named
+    and somebody says that it helped: else what often helps is likelier to.
+    """
     met, job = made.met, made.job
-    if met is None or met.kind != "incident" or met.cause != cause.id:
+    if met is None or met.cause != cause.id:
+        return None
+    hits = made.verdict.hits
+    if met.kind != "incident" and not any(
+        hit.entry_id == met.entry and stands_out(hit, hits) for hit in hits
+    ):
         return None
     entry = made.verdict.entries[met.entry]
     fix = what_helped(entry, made.incident)
     if fix is None or not order_fixes([fix], job):
+        return None
+    is_same_kind = fix.status in HELPED and _same_kind(entry, job)
+    if met.kind != "incident" and not is_same_kind:
         return None
     own_framework = {*entry.tags.frameworks} & job.uses - {*COMMON}
     return fix if own_framework or not _names_another_framework(fix, job) else None

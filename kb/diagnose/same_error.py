@@ -19,9 +19,9 @@ ERROR_KINDS = frozenset({"root", "timeout"})
 GENERAL = frozenset({EventRole.WATCHDOG_REPORT, EventRole.WORK_REPORT, EventRole.VAGUE})
 BARRIER_NUMEL = ("1", "1")
 MESSAGE_CHARS = 120  # of an exception that are compared
-_SIZES = re.compile(r"NumelIn=(\d+)[,\s]{1,3}NumelOut=(\d+)")
+_SIZES = re.compile(r"NumelIn=([0-9]+)[,\s]{1,3}NumelOut=([0-9]+)")
 _RAISED = re.compile(r"\b[A-Z][A-Za-z]{2,40}(?:Error|Exception|Interrupt|Exit)\b.*")
-_VARIABLE = re.compile(r"0x[0-9a-f]+|/[^\s'\"]+|\d+")  # addresses, paths, numbers
+_VARIABLE = re.compile(r"0x[0-9a-f]+|/[^\s'\"]+|[0-9]+")  # addresses, paths, numbers
 
 
 @dataclass(frozen=True, slots=True)

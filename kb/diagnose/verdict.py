@@ -49,7 +49,7 @@ TEAM_KINDS = ("incident", "writeup", "thread")
 MARKED_SCORE = 0.6  # the errors of hits below this are not compared: they are not the same incident
 # Paths, addresses and identifiers: a file called `stuck-gpu.md` is no report of a hang.
 # In ASCII only: Chinese has no spaces, a whole sentence would go with the path in it.
-_NAMES = re.compile(r"[!-~]*[/_][!-~]*|[!-,.-~]+-[!-,.-~]+-[!-~]+")
+_NAMES = re.compile(r"(?<![!-~])[!-~]*[/_][!-~]*|(?<![!-,.-~])[!-,.-~]++-[!-,.-~]++-[!-~]+")
 QUERY_CHARS = 6000
 NO_TROUBLE = COUNTER | {Polarity.BEFORE}
 RECENT_TEXTS = 4  # a text is searched with and weighed: it is read once

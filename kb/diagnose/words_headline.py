@@ -29,19 +29,19 @@ _NUMBERS = {
     "四": 4,
     "八": 8,
 }
-_NUMBER = rf"(?P<number>\d{{1,4}}|{'|'.join(_NUMBERS)})"
+_NUMBER = rf"(?P<number>[0-9]{{1,4}}|{'|'.join(_NUMBERS)})"
 _GPUS = (
     re.compile(rf"(?i)(?<![\w.-]){_NUMBER}[ x×*-]{{0,3}}(?:[\w-]{{1,12}} ){{0,3}}(?:GPU|NPU)s?\b"),
     re.compile(
-        r"(?i)(?<![\w.])(?P<number>\d{1,4}) ?[x×*] ?(?:A|H|B|V|L|GB|MI|(?:RTX|GTX) ?)\d{2,4}"
+        r"(?i)(?<![\w.])(?P<number>[0-9]{1,4}) ?[x×*] ?(?:A|H|B|V|L|GB|MI|(?:RTX|GTX) ?)[0-9]{2,4}"
     ),
-    re.compile(rf"(?<![\d.]){_NUMBER} ?(?:张|块|个)?(?:显?卡|GPU)(?![死住主顿在])"),
+    re.compile(rf"(?<![0-9.]){_NUMBER} ?(?:张|块|个)?(?:显?卡|GPU)(?![死住主顿在])"),
 )
 _NODES = (
     re.compile(
         rf"(?i)(?<![\w.]){_NUMBER}[ -](?:[\w-]{{1,12}} )?(?:nodes?|machines?|hosts|servers)\b"
     ),
-    re.compile(rf"(?<![\d.]){_NUMBER} ?(?:台|个?节点|机)"),
+    re.compile(rf"(?<![0-9.]){_NUMBER} ?(?:台|个?节点|机)"),
 )
 _OPERATION = re.compile(
     r"(?i)\b(?:_?all[-_ ]?reduce|_?all[-_ ]?gather(?:_base|_into_tensor)?|_?reduce[-_ ]?scatter"

@@ -21,13 +21,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kb.embed.normaliser import Normaliser
 from kb.errors import DataError
 from kb.text.language import HAN
 from kb.text.tokenizer import default_tokenizer
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
-    from tokenizers.normalizers import Normalizer
 
 FORMAT = 3  # 3: rows of questions
 ROWS = "rows.npy"  # int8, shape (tokens, dimension)
@@ -36,7 +36,7 @@ IDF = "idf.npy"  # float16, shape (tokens,): the default idf
 QUESTIONS = "questions.npy"  # int64, ascending: tokens that have another row in a question
 QUESTION_ROWS = "question-rows.npy"  # int8, shape (these tokens, dimension)
 QUESTION_SCALES = "question-scales.npy"  # float16, as `SCALES`
-NORMALISER = "normaliser.json"  # tokenizers: a tokenizer with the unknown token alone
+NORMALISER = "normaliser.json"  # a tokenizer of tokenizers with the unknown token alone
 PIECES = "pieces.model"  # sentencepiece: 32 MB less than tokenizers needs for the same unigrams
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
@@ -79,7 +79,7 @@ class StaticEmbedder:
         self._questions = np.load(folder / QUESTIONS)
         self._question_rows = np.load(folder / QUESTION_ROWS, mmap_mode="r").view(np.ndarray)
         self._question_scales = np.load(folder / QUESTION_SCALES).astype(np.float32)
-        self._normaliser = _read_normaliser(folder / NORMALISER)
+        self._normaliser = Normaliser(folder / NORMALISER)
         self._pieces = _read_pieces(folder / PIECES)
         self.dimension: int = int(self._rows.shape[1])
         self.name = f"{manifest.name}@{manifest.content[:HASH_DIGITS]}"
@@ -163,7 +163,7 @@ class StaticEmbedder:
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of every text, in order: those of its words, cut once as long as remembered."""
         prepared = [default_tokenizer().normalise(text) for text in texts]
-        plain = map(self._normaliser.normalize_str, prepared)
+        plain = map(self._normaliser, prepared)
         known = self._word_ids
         return [[one for word in _WORD.findall(text) for one in known(word)] for text in plain]
 
@@ -220,13 +220,6 @@ def _read_manifest(folder: Path) -> ModelManifest:
         if (folder / name).stat().st_size != size:
             raise DataError(f"{folder / name} does not have {size} bytes", todo=REPAIR)
     return manifest
-
-
-def _read_normaliser(path: Path) -> Normalizer:
-    from tokenizers import Tokenizer
-
-    normaliser: Normalizer = Tokenizer.from_file(str(path)).normalizer
-    return normaliser
 
 
 def _read_pieces(path: Path) -> SentencePieceProcessor:

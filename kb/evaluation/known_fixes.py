@@ -3,7 +3,8 @@
 ``data/golden/fixes.jsonl`` names, for labelled threads, the fixes of data/causes.yaml and of cases
 that say what helped there in other words. Each thread is diagnosed by weights that never saw its
 project and without its own case. A fix can only be right under the right cause, so the fixes listed
-under the thread's cause are judged as well.
+under the thread's cause are judged as well. And each thread is pasted as by somebody who met it
+again: its own case is there, whose fix is known to have helped, and the weights are the shipped.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class AskedFix:
         first_cause: the cause that was named first.
         shown: ids of the fixes listed under it.
         under_cause: ids of the fixes listed under the thread's own cause.
+        again: ids of the fixes shown, in order, where its own cases are not left out.
+        own: ids of its own cases.
     """
 
     thread: str
@@ -56,6 +59,8 @@ class AskedFix:
     first_cause: str
     shown: tuple[str, ...]
     under_cause: tuple[str, ...]
+    again: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
 
     @property
     def half(self) -> str:
@@ -118,6 +123,8 @@ def ask_fixes(
                 first_cause=answer.causes[0].id if answer.causes else "",
                 shown=_listed(answer, answer.causes[0].id) if answer.causes else (),
                 under_cause=_listed(answer, thread.cause),
+                again=_read_in_order(service.diagnose_text(thread.text, language=language)),
+                own=frozenset(relations.excluded[thread.id]),
             )
         )
     return answers
@@ -127,6 +134,14 @@ def _listed(answer: Diagnosis, cause: str) -> tuple[str, ...]:
     return tuple(fix.id for item in answer.causes if item.id == cause for fix in item.fixes)
 
 
+def _read_in_order(answer: Diagnosis) -> tuple[str, ...]:
+    """The fixes as a person reads them: of the case that is met, the first step, the rest."""
+    first = answer.first_fix.fix if answer.first_fix else ""
+    met = answer.met_before.fix_id if answer.met_before else ""
+    listed = (fix.id for fix in answer.causes[0].fixes) if answer.causes else ()
+    return tuple(dict.fromkeys(filter(None, (met or first, first, *listed))))
+
+
 def fix_figures(answers: Sequence[AskedFix]) -> dict[str, tuple[Interval, Interval]]:
     """How often a known fix stands first, and among the first three, by what is judged."""
     right = [item for item in answers if item.first_cause == item.cause]
@@ -134,6 +149,7 @@ def fix_figures(answers: Sequence[AskedFix]) -> dict[str, tuple[Interval, Interv
         "as answered": _places(answers, [item.shown for item in answers]),
         "where the cause is right": _places(right, [item.shown for item in right]),
         "under the true cause": _places(answers, [item.under_cause for item in answers]),
+        "met again": _places(answers, [item.again for item in answers]),
     }
 
 
@@ -143,9 +159,13 @@ def _places(
     pairs = list(zip(answers, shown, strict=True))
 
     def among(count: int) -> Interval:
-        return share(pairs, lambda pair: bool({*pair[0].known} & {*pair[1][:count]}))
+        return share(pairs, lambda pair: any(_helped(pair[0], fix) for fix in pair[1][:count]))
 
     return among(1), among(SHOWN)
+
+
+def _helped(answer: AskedFix, fix: str) -> bool:
+    return fix in answer.known or fix.partition("/")[0] in answer.own
 
 
 def missed(answers: Sequence[AskedFix]) -> list[AskedFix]:

@@ -20,7 +20,7 @@ STATEMENT_LINES = 40  # a statement over more lines is data
 BLOCKS = ("if", "elif", "else", "for", "while", "with", "try", "except", "finally", "def", "class")
 QUOTE_CHARS = 300
 
-_PROMPT = re.compile(r"^(?:>>> ?|\.\.\. ?|In \[\d+\]: ?)")
+_PROMPT = re.compile(r"^(?:>>> ?|\.\.\. ?|In \[[0-9]+\]: ?)")
 _DIFF_HEADER = re.compile(r"^(?:diff --git |@@ |\+\+\+ |--- |index [0-9a-f]{7})")
 _DIFF_LINE = re.compile(r"^[+\- ]")
 _HEADER = re.compile(

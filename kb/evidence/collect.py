@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
-from kb.errors import InputError
+from kb.errors import InputError, SlowInputError
 from kb.evidence.detect import MAX_TEXT, EvidenceKind, evidence_kind
 from kb.evidence.flight_recorder.analysis import analyse
 from kb.evidence.flight_recorder.dump_file import Dump, parse_dump
 from kb.evidence.flight_recorder.unpickle import MAX_BYTES
 from kb.evidence.kernel import read_kernel
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.ras import read_ras
 from kb.evidence.reading import EvidenceReading, why_unread
 from kb.evidence.stacks import Stack, parse_stacks, read_stacks
@@ -26,13 +27,15 @@ from kb.files.archives import peek, unpacked
 from kb.files.decode import decoded
 from kb.files.log_source import file_chunks
 from kb.files.paths import files_under, legible
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.incident import Culprit, Fact, Incident, RankState, Unread
 
 MAX_FILES = 200_000  # a dump folder of the largest jobs, several kinds a rank
 UNKNOWN_KIND = "is no dump, stack, RAS report, kernel log or error file"
 NO_FILES = Unread(file="", reason="there are no files", code="no_evidence")
-_MODELS = frozenset({".pt", ".pth", ".pkl"})  # pickles of gigabytes that are no dumps
+ARCHIVE = "is an archive of several files: unpack it and pass the folder"
+TAR_HEAD = 512  # bytes of a tar's first header
+_MODELS = frozenset({".pt", ".pth", ".pkl"})  # mostly pickles of gigabytes that are no dumps
 T = TypeVar("T", Incident, RankState)
 _SILENT = frozenset({"cpu_stall", "straggler", "missing_rank"})  # such ranks wait for nobody
 
@@ -65,7 +68,11 @@ class CollectedEvidence:
 
 
 def read_evidence(
-    paths: Sequence[Path], *, known: Mapping[Path, EvidenceKind] | None = None, alone: bool = True
+    paths: Sequence[Path],
+    *,
+    known: Mapping[Path, EvidenceKind] | None = None,
+    alone: bool = True,
+    limits: EvidenceLimits | None = None,
 ) -> CollectedEvidence:
     """Read files, and folders with all below them, in the order of their names.
 
@@ -73,16 +80,20 @@ def read_evidence(
         paths: what was handed over as evidence.
         known: further files, whose kind is known.
         alone: whether there is nothing else to answer from.
+        limits: what all files together may take; a file that goes beyond is refused.
 
     Raises:
         InputError: a path does not exist, or, where they are `alone`, nothing could be read.
+        SlowInputError: it takes longer than the limits allow.
     """
     known = known or {}
-    files = _Files()
+    files = _Files(limits or EvidenceLimits())
     named = {*files_under(paths, most=MAX_FILES, empty=True), *known}
     for path in sorted(named, key=lambda path: (path.name, path)):
         try:
             files.add_file(path, known.get(path))
+        except SlowInputError:
+            raise
         except InputError as error:
             files.problems.append(why_unread(error, legible(path.name), shown=path.name))
     evidence = files.evidence()
@@ -103,13 +114,16 @@ def read_evidence(
     return replace(evidence, problems=unread)
 
 
-def read_evidence_stream(kind: EvidenceKind, chunks: Iterable[bytes]) -> CollectedEvidence:
+def read_evidence_stream(
+    kind: EvidenceKind, chunks: Iterable[bytes], limits: EvidenceLimits | None = None
+) -> CollectedEvidence:
     """Read text of a known kind that has no name, such as a request's body.
 
     Raises:
         InputError: it is damaged.
+        SlowInputError: it takes longer than the limits allow.
     """
-    files = _Files()
+    files = _Files(limits or EvidenceLimits())
     files.add_text(kind, chunks, "")
     return files.evidence()
 
@@ -117,7 +131,8 @@ def read_evidence_stream(kind: EvidenceKind, chunks: Iterable[bytes]) -> Collect
 class _Files:
     """Files read so far, by kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: EvidenceLimits) -> None:
+        self.limits = limits
         self.dumps: dict[int, Dump] = {}
         self.stacks: list[Stack] = []
         self.errors: list[ErrorFile] = []
@@ -127,10 +142,12 @@ class _Files:
 
     def add_file(self, path: Path, kind: EvidenceKind | None) -> None:
         """Read a file of a kind; where none is known it is looked for, and need not be there."""
-        name = legible(path.name)
-        if kind is None and path.suffix not in _MODELS:
-            kind = _kind_of(path)
+        name = redact_name(legible(path.name))
         if kind is None:
+            kind = _kind_of(path)
+        if kind is None and _is_archive(path):
+            self.problems.append(Unread(file=name, reason=ARCHIVE, code="archive"))
+        elif kind is None:
             self.ignored.append(name)
         elif kind == "flight_recorder":
             data, _ = peek(unpacked(file_chunks(path), name=name), MAX_BYTES + 1)
@@ -141,22 +158,25 @@ class _Files:
                     reason="too_large",
                     values={"name": name, "size": str(MAX_BYTES >> 20)},
                 )
-            dump = parse_dump(data, name=name)
+            self.limits.take_bytes(len(data), name)
+            dump = parse_dump(data, name=name, limits=self.limits)
             self.dumps[dump.rank] = dump
         else:
-            self.add_text(kind, file_chunks(path), legible(str(path)))
+            self.add_text(kind, file_chunks(path), redact_name(legible(str(path))))
 
     def add_text(self, kind: EvidenceKind, chunks: Iterable[bytes], path: str) -> None:
         """Read text of a kind; the path may tell a rank."""
         data, _ = peek(decoded(chunks), MAX_TEXT)
+        self.limits.take_bytes(len(data), PurePath(path).name)
         text, _ = redact(data.decode("utf-8", "replace"))
         if kind == "torchrun":
             error = parse_error_file(text, path=path)
             self.errors += [error] if error else []
         elif kind == "stacks":
-            self.stacks += parse_stacks(text, name=PurePath(path).name)
+            self.stacks += parse_stacks(text, name=PurePath(path).name, limits=self.limits)
         else:
-            self.readings.append(read_ras(text) if kind == "ras" else read_kernel(text))
+            read = read_ras if kind == "ras" else read_kernel
+            self.readings.append(read(text, self.limits))
 
     def evidence(self) -> CollectedEvidence:
         """Compare what belongs together, once all files are in."""
@@ -180,11 +200,20 @@ def _kind_of(path: Path) -> EvidenceKind | None:
         InputError: it cannot be read.
     """
     try:
-        return evidence_kind(file_chunks(path), among_logs=False)
+        return evidence_kind(file_chunks(path), among_logs=path.suffix in _MODELS)
     except InputError as error:
         if error.reason == "unreadable":
             raise
         return None
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file holds several others: a zip, or a tar, compressed or not."""
+    try:
+        head, _ = peek(unpacked(file_chunks(path)), TAR_HEAD)
+    except InputError:
+        return False
+    return head.startswith(b"PK\x03\x04") or head[257:262] == b"ustar"
 
 
 def add_evidence(incident: Incident, evidence: CollectedEvidence) -> Incident:

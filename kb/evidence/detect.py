@@ -28,6 +28,7 @@ from kb.files.log_source import file_chunks
 EvidenceKind = Literal["flight_recorder", "torchrun", "ras", "stacks", "kernel"]
 
 HEAD_BYTES = 16 * 1024  # of a file, to tell what it is
+MAX_NAME = 255  # characters of a file's name that are looked at, as file systems allow
 STREAM_HEAD_BYTES = 64 * 1024  # of a stream; torchrun's error files are smaller
 END_BYTES = 16 * 1024  # at a file's end, for `END_LINES`
 END_LINES = 50  # most of which must look like the kind it begins as
@@ -37,17 +38,19 @@ BLOCK_LINES = 8  # so many lines in a row of no evidence are a log's; nvidia-smi
 STACK_LINES = 2  # faulthandler may print one line before the first thread, a crash prints more
 REPORT_LINES = 10  # within which a RAS report has its version and its first headings
 _RECORDER_KEYS = (b"pg_config", b"pg_status", b"comm_lib_version", b"nccl_version", b"entries")
-_STACK_LINE = re.compile(r"^(?:\s|Process \d|Thread |Current thread |Python v|Extension modules:)")
+_STACK_LINE = re.compile(
+    r"^(?:\s|Process [0-9]|Thread |Current thread |Python v|Extension modules:)"
+)
 _KERNEL_LINE = re.compile(rf"{KERNEL_LINE.pattern}|^(?:\s|GPU |=)")  # or one of nvidia-smi -q
 # Names evidence has and no log has: Slack tells a file's name and type before it is fetched.
 _EVIDENCE_NAME = re.compile(
-    r"(?:trace|dump|stack|pyspy)[\w.-]*\d\Z|error[_-]?\d*\.json\Z|(?:dmesg|ncclras)[^.]*\Z"
+    r"(?:trace|dump|stack|pyspy)[\w.-]*[0-9]\Z|error[_-]?[0-9]*\.json\Z|(?:dmesg|ncclras)[^.]*\Z"
 )
 
 
 def named_like_evidence(name: str) -> bool:
     """Whether a file's name alone says that it may be evidence, such as ``nccl_trace_rank_3``."""
-    return _EVIDENCE_NAME.search(name.lower()) is not None
+    return _EVIDENCE_NAME.search(name.lower()[-MAX_NAME:]) is not None
 
 
 def evidence_among(paths: Iterable[Path]) -> dict[Path, EvidenceKind]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, expression
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
@@ -23,16 +24,17 @@ MAX_LINE = 2_000  # characters of a line that are looked at
 MAX_QUOTES = 3  # lines quoted of one fact
 
 _XID = re.compile(
-    r"\bXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\)?: ?(\d{1,3})\b|\bXID (?:error )?(\d{1,3})\b"
+    r"\bXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\)?: ?([0-9]{1,3})\b|\bXID (?:error )?([0-9]{1,3})\b"
 )
-_SMI_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
+_SMI_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9])")
 _DRIVER = re.compile(
-    r"^Driver Version\s*:\s*(\d+\.\d+(?:\.\d+)?)|NVRM version: .*?\s(\d+\.\d+\.\d+)\s"
+    r"^Driver Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5}(?:\.[0-9]{1,5})?)"
+    r"|NVRM version: .{0,200}?\s([0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,5})\s"
 )
-_CUDA = re.compile(r"^CUDA Version\s*:\s*(\d+\.\d+)")
+_CUDA = re.compile(r"^CUDA Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5})")
 KERNEL_LINE = re.compile(
-    r"^(?:<\d+>)?\[ *\d+\.\d{6}\]|\bkernel: |\bNVRM: "
-    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\]"
+    r"^(?:<[0-9]+>)?\[ *[0-9]+\.[0-9]{6}\]|\bkernel: |\bNVRM: "
+    r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +[0-9]+ [0-9:]{8} [0-9]{4}\]"
 )
 
 
@@ -84,13 +86,17 @@ def looks_like_kernel(text: str) -> bool:
     return hits > 0 and hits * 2 >= sum(bool(line.strip()) for line in lines)
 
 
-def read_kernel(text: str) -> EvidenceReading:
-    """Facts of one text, the first lines of each kind as quotes."""
+def read_kernel(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading:
+    """Facts of one text, the first lines of each kind as quotes.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     seen: dict[str, int] = {}
     facts: list[Fact] = []
     versions: dict[str, str] = {}
     device = ""
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in (limits or EvidenceLimits()).lines(text):
         line = raw[:MAX_LINE]
         head = _SMI_GPU.match(line)
         device = head[1] if head else device

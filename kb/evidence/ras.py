@@ -16,22 +16,26 @@ from dataclasses import replace
 
 import msgspec
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, reason
 from kb.types.incident import Culprit, Fact
 
+MAX_LINE = 20_000  # characters of a line that are looked at; 4,096 missing ranks fit
 LAG_OPS = 2  # a difference of one is ordinary sampling
 
 _HEADS = ("Job summary", "Communicators...", "NCCL version")
-_SECTION = re.compile(r"^#(\d+-\d+) \(([0-9a-f]+)\) ([A-Z]+)")
-_DIFFERENT = re.compile(r"ranks have different (.+?)(?: operation)? (?:counts|status)")
-_LAUNCHED = r"(?:launched up to operation (\d{1,18})|not launched any)"
-_USUAL = re.compile(rf"^\s*(\d{{1,18}}) ranks have {_LAUNCHED}")
-_ONE = re.compile(rf"^\s*Rank (\d{{1,18}}) has {_LAUNCHED}")
-_LISTED = re.compile(r"^\s*Rank (\d{1,18}) -- GPU \S+ managed by process (\d{1,18}) on node (\S+)")
-_MISSING = re.compile(r"^\s*The missing ranks?: ([\d, -]+)")
-_DEAD = re.compile(r"^\s*(\d{1,18}) job process(?:es are| is) considered dead")
-_PROCESS = re.compile(r"^\s*Process (\d{1,18}) on node (\S+) managing GPUs? ([\d, -]+)")
-_VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
+_SECTION = re.compile(r"^#([0-9]+-[0-9]+) \(([0-9a-f]+)\) ([A-Z]+)")
+_DIFFERENT = re.compile(r"ranks have different (.{1,200}?)(?: operation)? (?:counts|status)")
+_LAUNCHED = r"(?:launched up to operation ([0-9]{1,18})|not launched any)"
+_USUAL = re.compile(rf"^\s*([0-9]{{1,18}}) ranks have {_LAUNCHED}")
+_ONE = re.compile(rf"^\s*Rank ([0-9]{{1,18}}) has {_LAUNCHED}")
+_LISTED = re.compile(
+    r"^\s*Rank ([0-9]{1,18}) -- GPU \S+ managed by process ([0-9]{1,18}) on node (\S+)"
+)
+_MISSING = re.compile(r"^\s*The missing ranks?: ([0-9, -]+)")
+_DEAD = re.compile(r"^\s*([0-9]{1,18}) job process(?:es are| is) considered dead")
+_PROCESS = re.compile(r"^\s*Process ([0-9]{1,18}) on node (\S+) managing GPUs? ([0-9, -]+)")
+_VERSION = re.compile(r"NCCL version ([0-9]+\.[0-9]+\.[0-9]+)")
 
 
 def looks_like_ras(text: str) -> bool:
@@ -44,13 +48,17 @@ def looks_like_ras(text: str) -> bool:
     )
 
 
-def read_ras(text: str) -> EvidenceReading:
-    """Read one report; unknown lines are skipped, a damaged JSON gives no facts."""
+def read_ras(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading:
+    """Read one report; unknown lines are skipped, a damaged JSON gives no facts.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     if text.lstrip().startswith("{"):
         return _read_json(text)
     report = _Text()
-    for number, line in enumerate(text.splitlines(), start=1):
-        report.take(number, line)
+    for number, line in (limits or EvidenceLimits()).lines(text):
+        report.take(number, line[:MAX_LINE])
     for rank, own, usual, op, fact in report.late:
         report.ranks.add_late(rank, own, usual, op, fact)
     version = _VERSION.search(text[:4000])
@@ -131,7 +139,7 @@ class _Text:
 def _numbers(text: str) -> Iterator[int]:
     """Ranks of a list such as ``3, 8-11``, at most 4096."""
     left = 4096
-    for first, last in re.findall(r"(\d{1,7})(?:-(\d{1,7}))?", text):
+    for first, last in re.findall(r"([0-9]{1,7})(?:-([0-9]{1,7}))?", text):
         for rank in range(int(first), min(int(last or first), int(first) + left) + 1):
             left -= 1
             if left < 0:

@@ -12,7 +12,7 @@ from kb.evidence.flight_recorder.dump_file import RecordedOperation
 from kb.files.paths import legible
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.incident import Culprit, Fact, RankState, Unread
 from kb.types.knowledge import Bilingual
 
@@ -47,7 +47,9 @@ def why_unread(error: InputError, name: str, *, shown: str) -> Unread:
     """That a file was refused: `name` begins the error's words, `shown` is what people call it."""
     reason = error.what.removeprefix(name).lstrip(": ")
     values = {key: value for key, value in error.values.items() if key != "name"}
-    return Unread(file=legible(shown), reason=redact(reason)[0], code=error.reason, values=values)
+    return Unread(
+        file=redact_name(legible(shown)), reason=redact(reason)[0], code=error.reason, values=values
+    )
 
 
 def expression(_kind: type, text: str) -> re.Pattern[str]:

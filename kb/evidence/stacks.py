@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from kb.evidence.limits import EvidenceLimits
 from kb.evidence.reading import EvidenceReading, expression, reason
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
@@ -23,22 +24,27 @@ from kb.types.incident import Culprit, Fact, RankState
 
 MAX_FRAMES = 400  # deeper stacks are recursion; the innermost frames decide
 MAX_PROCESSES = 65_536
+MAX_LINE = 2_000  # characters of a line that are looked at
+MAX_FRAME = 300  # characters of a frame in which its place is looked for
 
-_PYSPY_PROCESS = re.compile(r"^Process (\d{1,18}): (.*)$")
+_PYSPY_PROCESS = re.compile(r"^Process ([0-9]{1,18}): (.*)$")
 _PYSPY_THREAD = re.compile(r'^Thread \S+ \((?P<state>[a-z+]+)\)(?:: "(?P<name>[^"]*)")?')
-_PYSPY_FRAME = re.compile(
-    r"^ {3,6}(?P<function>\S.*?) \((?P<file>.+?)(?::(?P<source_line>\d+))?\)\s*$"
+_PYSPY_FRAME = re.compile(  # the function ends at the first " (": no other is tried
+    r"^ {3,6}(?P<function>\S[^ ]*+(?: (?!\()[^ ]*+)*+)"
+    r" \((?P<file>.+?)(?::(?P<source_line>[0-9]{1,9}))?\)\s*$"
 )
 _FAULT_THREAD = re.compile(  # its state is empty: faulthandler does not print one
     r"^(?:Current thread|Thread) 0x[0-9a-fA-F]+(?: \[(?P<name>[^\]]*)\])?(?P<state>) \(most"
 )
 _FAULT_FRAME = re.compile(
-    r'^ {1,4}File "(?P<file>[^"]+)", line (?P<source_line>\d+) in (?P<function>.+)$'
+    r'^ {1,4}File "(?P<file>[^"]+)", line (?P<source_line>[0-9]{1,9}) in (?P<function>.+)$'
 )
 _RANK = re.compile(
-    r"(?:--)?\b(?:global[_-]?|local[_-])?rank[ =:_#-]{1,3}(\d{1,6})\b", re.IGNORECASE
+    r"(?:--)?\b(?:global[_-]?|local[_-])?rank[ =:_#-]{1,3}([0-9]{1,6})\b", re.IGNORECASE
 )
-_FILE_RANK = re.compile(r"(?:rank|stack|pyspy|dump)[_.-]?(\d{1,6})(?:\D|$)|(?:^|\D)(\d{1,6})\.\w+$")
+_FILE_RANK = re.compile(
+    r"(?:rank|stack|pyspy|dump)[_.-]?([0-9]{1,6})(?:[^0-9]|$)|(?:^|[^0-9])([0-9]{1,6})\.\w+$"
+)
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|/lib/python3|^torch/|^<|/torch/|\.so|\.cpp|\.c$"
 )
@@ -103,15 +109,21 @@ def looks_like_stacks(text: str) -> bool:
     """Whether the text holds stacks of py-spy or faulthandler."""
     return any(
         _PYSPY_PROCESS.match(line) or _PYSPY_THREAD.match(line) or _FAULT_THREAD.match(line)
-        for line in text.splitlines()[:200]
+        for line in (whole[:MAX_LINE] for whole in text.splitlines()[:200])
     )
 
 
-def parse_stacks(text: str, *, name: str = "") -> tuple[Stack, ...]:
-    """All processes of one file; the file's name gives the rank where the text does not."""
+def parse_stacks(
+    text: str, *, name: str = "", limits: EvidenceLimits | None = None
+) -> tuple[Stack, ...]:
+    """All processes of one file; the file's name gives the rank where the text does not.
+
+    Raises:
+        SlowInputError: it takes longer than the limits allow.
+    """
     stacks: list[Stack] = []
     hint: int | None = None
-    for rank, pid, threads in _processes(text):
+    for rank, pid, threads in _processes(text, limits or EvidenceLimits()):
         hint = rank if rank is not None else (None if stacks else _file_rank(name))
         main = _main_thread(threads)
         if main is not None:
@@ -121,13 +133,58 @@ def parse_stacks(text: str, *, name: str = "") -> tuple[Stack, ...]:
     return tuple(stacks)
 
 
-def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
-    """Compare the stacks of a job's ranks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackGroup:
+    """Processes that stand alike: where, whether they only wait there, and whether others do not.
+
+    `call` is the function they are in, `spot` its source line (``train.py:43``), or empty.
+    """
+
+    ranks: tuple[int, ...]
+    pids: tuple[int, ...]
+    call: str
+    spot: str
+    place: str
+    waits: bool
+    odd: bool
+
+
+def stack_groups(stacks: Sequence[Stack]) -> tuple[StackGroup, ...]:
+    """Who stands where: the largest group first, those that stand elsewhere last."""
+    groups = _grouped(stacks)
+    odd, _ = _odd_ones(stacks, list(groups.values()))
+    named = [_group_of(members, odd=members[0] in odd) for members in groups.values()]
+    return tuple(
+        sorted(named, key=lambda g: (g.odd, -len(g.ranks) - len(g.pids), g.ranks, g.pids, g.spot))
+    )
+
+
+def _group_of(members: Sequence[Stack], *, odd: bool) -> StackGroup:
+    first = members[0]
+    inner = first.frames[0] if first.frames else None
+    return StackGroup(
+        ranks=tuple(sorted(stack.rank for stack in members if stack.rank is not None)),
+        pids=tuple(sorted(s.pid for s in members if s.rank is None and s.pid is not None)),
+        call=first.call or next(iter(first.own), inner.function if inner else ""),
+        spot=first.spot,
+        place=first.place,
+        waits=first.waits,
+        odd=odd,
+    )
+
+
+def _grouped(stacks: Sequence[Stack]) -> dict[tuple[str, ...], list[Stack]]:
     groups: dict[tuple[str, ...], list[Stack]] = defaultdict(list)
     for stack in stacks:
         # where a rank waits is one line of the program; where it works is another at each look
         spot = stack.spot if stack.waits else ""
         groups[(stack.place, spot, *stack.own)].append(stack)
+    return groups
+
+
+def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
+    """Compare the stacks of a job's ranks."""
+    groups = _grouped(stacks)
     facts = [
         Fact(
             name="stack_group",
@@ -176,7 +233,7 @@ def _odd_ones(stacks: Sequence[Stack], groups: list[list[Stack]]) -> tuple[list[
     """
     waiting = [stack for stack in stacks if stack.waits]
     odd = [stack for stack in stacks if not stack.waits]
-    if odd and len(odd) < len(waiting):
+    if odd and len(odd) <= len(waiting):  # of two ranks it is the one that does not wait
         return odd, _where(waiting[0])
     if not odd and len(groups) > 1:
         groups = sorted(groups, key=lambda group: (-len(group), group[0].line))
@@ -226,13 +283,16 @@ class _Thread:
     frames: list[Frame]
 
 
-def _processes(text: str) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
+def _processes(
+    text: str, limits: EvidenceLimits
+) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
     """Rank, process id and threads of each process; faulthandler's text is one process."""
     rank: int | None = None
     pid: int | None = None
     threads: list[_Thread] = []
     named_next: int | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, whole in limits.lines(text):
+        line = whole[:MAX_LINE]
         process = _PYSPY_PROCESS.match(line)
         if process:
             if threads:
@@ -304,7 +364,7 @@ def stack_of(
 def _place_of(frames: Sequence[Frame]) -> tuple[StackPlace, str] | None:
     """The place of the innermost frame that has one, and that frame's function."""
     for frame in frames:
-        shown = str(frame)
+        shown = str(frame)[:MAX_FRAME]
         for place in _places():
             if place.frame.search(shown):
                 return place, frame.function

@@ -19,11 +19,11 @@ from kb.evidence.reading import EvidenceReading, reason
 from kb.types.incident import Culprit, Fact, RankState
 
 _RANK = re.compile(
-    r"(?:attempt_\d+/(\d{1,6})/)|(?:rank[_-]?(\d{1,6}))|(?:error[_-](\d{1,6})\.json)"
+    r"(?:attempt_[0-9]{1,6}/([0-9]{1,6})/)|(?:rank[_-]?([0-9]{1,6}))|(?:error[_-]([0-9]{1,6})\.json)"
 )
 # What a rank says when another one went away; never the first failure.
 _CASCADE = re.compile(
-    r"Connection (?:closed|reset) by|Broken pipe|Timed out waiting \d+ms|Watchdog caught|"
+    r"Connection (?:closed|reset) by|Broken pipe|Timed out waiting [0-9]+ms|Watchdog caught|"
     r"remote process exited|ncclRemoteError|recvValue failed|SIGTERM|received signal 15|"
     r"Socket Timeout|wait timeout after"
 )

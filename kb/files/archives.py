@@ -44,7 +44,7 @@ def peek(chunks: Iterable[bytes], size: int = HEAD_BYTES) -> tuple[bytes, Iterat
     return b"".join(first)[:size], chain(first, stream)
 
 
-class _Reader(io.RawIOBase):
+class ChunkReader(io.RawIOBase):
     """A file over chunks, for decompressors that ask for one."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -53,9 +53,11 @@ class _Reader(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
+        """It is."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with what comes next; 0 at the end."""
         while not self._rest:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -71,7 +73,7 @@ def _uncompress(chunks: Iterator[bytes], kind: str, name: str) -> Iterator[bytes
     """Plain bytes of a compressed stream; a cut-off archive gives what it still holds."""
     from zstandard import ZstdDecompressor, ZstdError
 
-    raw = cast("BinaryIO", io.BufferedReader(_Reader(chunks), CHUNK_BYTES))
+    raw = cast("BinaryIO", io.BufferedReader(ChunkReader(chunks), CHUNK_BYTES))
     started = False
     try:
         if kind == "zst":

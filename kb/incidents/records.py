@@ -18,9 +18,9 @@ SIGNATURE_WORDS = 10  # of the first error: what follows differs from run to run
 NAMED_VALUES = 20  # of a filter, in the message that refuses another one
 LATE = timedelta(days=1)  # a log added so much later was imported, not handed in by a hook
 _WORD = re.compile(r"[A-Za-z_]{3,}|[\u4e00-\u9fff]+")
-_FRONT = re.compile(r"(?:\[[^\]]{0,80}\]:? ?|[\d:.,T-]{5,30}Z? ){1,6}")
+_FRONT = re.compile(r"(?:\[[^\]]{0,80}\]:? ?|[0-9:.,T-]{5,30}Z? ){1,6}")
 _TIMED_OUT = re.compile(r"timeout|timed out|超时", re.IGNORECASE)
-_ADDRESS = re.compile(r"[\d.]+\Z|.*:")
+_ADDRESS = re.compile(r"[0-9.]+\Z|.*:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +223,7 @@ def selected(
 def offered_values(records: Sequence[IncidentRecord], name: str) -> tuple[str, ...]:
     """The values that a filter can ask for, sorted, numbers by their size."""
     values = {value for record in records for value in VALUES[name](record)}
-    return tuple(
-        sorted(values, key=lambda value: (not value.isdigit(), len(value) * value.isdigit(), value))
-    )
+    return tuple(sorted(values, key=lambda v: (not v.isdecimal(), len(v) * v.isdecimal(), v)))
 
 
 def known_values(

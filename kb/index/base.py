@@ -21,8 +21,8 @@ REPAIR = "run `timeout-kb ingest --rebuild`"
 DISK = "free space or make the folder writable; the former index stays in use"
 _TOKEN = re.compile(
     r"""
-    (?P<file>\w[\w.-]*\.(?:cpp|cc|cu|cuh|py|hpp|h|go|rs))(?P<line>:\d+)?
-    | (?P<size>Numel(?:In|Out)=\d+)              # separates a barrier from a gradient
+    (?P<file>\w[\w.-]{0,80}\.(?:cpp|cc|cu|cuh|py|hpp|h|go|rs))(?P<line>:[0-9]+)?
+    | (?P<size>Numel(?:In|Out)=[0-9]+)              # separates a barrier from a gradient
     | (?P<name>[A-Za-z_][A-Za-z0-9_]{2,})        # words, operations, settings, exceptions
     """,
     re.VERBOSE | re.ASCII,

@@ -18,7 +18,7 @@ from zipfile import BadZipFile
 import faiss as stubbed_faiss
 import numpy as np
 
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.index.base import DISK, REPAIR, Batches, Numbers, Ranking, Scores
 from kb.index.vector_index import VectorIndex
 
@@ -100,7 +100,7 @@ class FaissIndex:
                     vectors=arrays["vectors"],
                 )
         except (RuntimeError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise SearchIndexError(
+            raise DamagedIndexError(
                 f"{folder}: the vectors cannot be read: {error}", todo=REPAIR
             ) from error
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tantivy
 
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.index.base import DISK, REPAIR, Ranking, Scores, Term
 from kb.knowledge.facets import day_range, wanted_values
 from kb.types.entries import NO_FILTERS, Filters
@@ -237,11 +237,11 @@ def load(folder: Path) -> LexicalIndex:
     """
     try:
         if not tantivy.Index.exists(str(folder)):
-            raise SearchIndexError(f"{folder} holds no word index", todo=REPAIR)
+            raise DamagedIndexError(f"{folder} holds no word index", todo=REPAIR)
         index = _index(folder)
         return LexicalIndex(index.schema, index.searcher())
     except (ValueError, OSError) as error:
-        raise SearchIndexError(
+        raise DamagedIndexError(
             f"{folder}: the words cannot be read: {error}", todo=REPAIR
         ) from error
 

@@ -11,12 +11,12 @@ import logging
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kb.embed.base import Embedder
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.files.atomic import publish_folder, write_file
 from kb.files.state_folder import locked
 from kb.index import snapshot
@@ -31,7 +31,7 @@ LOCK = "LOCK"
 CHANGES_LIMIT = 5_000
 CHANGES_SHARE = 0.1  # of a large index
 OPEN_TRIES = 20  # a generation published while one is opened makes another try necessary
-_GENERATION = re.compile(r"gen-(\d+)(\.building)?\Z")
+_GENERATION = re.compile(r"gen-([0-9]+)(\.building)?\Z")
 _log = logging.getLogger(__name__)
 
 
@@ -47,6 +47,7 @@ class SearchIndex:
         tokenizer: Tokens,
         tokens: str = "",
         vectors: str = DEFAULT_VECTOR_INDEX,
+        notify: Callable[[str], None] = _log.warning,
     ) -> None:
         """Nothing is read or built before it is asked for.
 
@@ -57,7 +58,9 @@ class SearchIndex:
             tokenizer: cuts texts into words.
             tokens: fingerprint of the tokenizer and its word lists; a change is a mismatch.
             vectors: name of the vector index (`kb.index.vector_index.VECTOR_INDEXES`).
+            notify: told in one line when a damaged index is built anew.
         """
+        self._notify = notify
         self._folder = folder
         self._sources = snapshot.Sources(
             store=store,
@@ -80,7 +83,7 @@ class SearchIndex:
         """
         self._adopt()
         if self._snapshot is None:
-            raise SearchIndexError(f"there is no search index in {self._folder}", todo=REPAIR)
+            raise DamagedIndexError(f"there is no search index in {self._folder}", todo=REPAIR)
         return self._snapshot
 
     def stamp(self) -> tuple[int, int] | None:
@@ -95,11 +98,24 @@ class SearchIndex:
         """Bring the index up to the store's last change; whether that changed anything.
 
         Vectors that are missing are made first. Few changes cost little; many, or a store
-        without an index, mean a build of all of it. Searches go on meanwhile.
+        without an index, mean a build of all of it. So does a damaged one: all of it comes from
+        the store. Searches go on meanwhile.
 
         Raises:
-            SearchIndexError: the index there is unusable, or the disk refuses a new one.
+            SearchIndexError: something else built the index there, or the disk refuses a new one.
         """
+        try:
+            return self._catch_up()
+        except DamagedIndexError:
+            with locked(self._folder / LOCK):
+                try:  # another process may have repaired it while we waited
+                    self._usable()
+                except DamagedIndexError as error:
+                    self._notify(f"{error.what}: building the search index anew from the database")
+                    self._build()
+            return self._catch_up() or True
+
+    def _catch_up(self) -> bool:
         store = self._sources.store
         last = self._usable()
         if last is not None and last.manifest.seq == store.last_seq():
@@ -145,10 +161,10 @@ class SearchIndex:
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise SearchIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+            raise DamagedIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
         match = _GENERATION.match(name)
         if not match or match[2]:
-            raise SearchIndexError(
+            raise DamagedIndexError(
                 f"{path} holds {name[:40]!r}, not the name of a generation", todo=REPAIR
             )
         return self._folder / name
@@ -179,7 +195,7 @@ class SearchIndex:
                     _log.warning("index_not_adopted", exc_info=True)
                 self._stamp = stamp
                 return
-            raise SearchIndexError(f"{missing} is missing", todo=REPAIR)
+            raise DamagedIndexError(f"{missing} is missing", todo=REPAIR)
 
     # --- writing; the caller holds the lock ----------------------------------------------------
 
@@ -221,6 +237,8 @@ class SearchIndex:
             current = self._current()
         except SearchIndexError:
             current = None  # a damaged name is what a rebuild repairs
+        if (self._folder / CURRENT).is_dir():
+            shutil.rmtree(self._folder / CURRENT)  # damage: it is a file
         for path in sorted(self._folder.iterdir()):
             if _GENERATION.match(path.name) and path != current:
                 shutil.rmtree(path, ignore_errors=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from kb.embed.base import Embedder
-from kb.errors import SearchIndexError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.files.atomic import link_tree
 from kb.index import lexical
 from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
@@ -25,6 +25,7 @@ from kb.index.lexical import ChunkWords, LexicalIndex
 from kb.index.vector_index import VectorIndex
 from kb.knowledge.facets import fold
 from kb.store import ChunkChanges, Store
+from kb.text.tokenizer import JIEBA
 
 FORMAT = 2  # 2: the words of an entry together
 MANIFEST = "manifest.json"
@@ -73,6 +74,7 @@ class Manifest:
         kind: method of the vector index.
         base: name of the file with the large part of the vectors.
         files: size in bytes and CRC-32 by path below the generation's folder.
+        checksum: CRC-32 of the manifest with this field at 0; 0 where an older program wrote it.
     """
 
     identity: Identity
@@ -82,6 +84,7 @@ class Manifest:
     kind: str
     base: str
     files: dict[str, tuple[int, int]]
+    checksum: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,7 +116,7 @@ class Sources:
             model=self.embedder.name,
             dimension=self.embedder.dimension,
             tokens=self.fingerprint,
-            jieba=version("jieba"),
+            jieba=JIEBA,
             vectors=self.vectors.library(),
             tantivy=version("tantivy"),
         )
@@ -136,7 +139,8 @@ def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Sn
 
     Raises:
         FileNotFoundError: the folder is being deleted, for a newer generation is there.
-        SearchIndexError: it was built by something else, or is damaged.
+        SearchIndexError: it was built by something else.
+        DamagedIndexError: a file is damaged.
     """
     manifest = read_manifest(folder)
     _check_identity(manifest.identity, sources.identity(), folder)
@@ -144,7 +148,7 @@ def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Sn
     for name, (size, checksum) in sorted(manifest.files.items()):
         path = folder / name
         if path.stat().st_size != size or (name not in shared and _crc32(path) != checksum):
-            raise SearchIndexError(f"{path} is damaged", todo=REPAIR)
+            raise DamagedIndexError(f"{path} is damaged", todo=REPAIR)
     return Snapshot(
         folder=folder,
         manifest=manifest,
@@ -163,13 +167,20 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         FileNotFoundError: there is none.
-        SearchIndexError: it cannot be read.
+        DamagedIndexError: it cannot be read, or is not as it was written.
     """
     path = folder / MANIFEST
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SearchIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+        raise DamagedIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+    if manifest.checksum and manifest.checksum != _checksum(manifest):
+        raise DamagedIndexError(f"{path} is damaged", todo=REPAIR)
+    return manifest
+
+
+def _checksum(manifest: Manifest) -> int:
+    return zlib.crc32(msgspec.json.encode(replace(manifest, checksum=0)))
 
 
 def _check_identity(stored: Identity, expected: Identity, folder: Path) -> None:
@@ -274,6 +285,7 @@ def _finish(
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into `folder`."""
+    manifest = replace(manifest, checksum=_checksum(manifest))
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
 
 

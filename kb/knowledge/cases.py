@@ -132,9 +132,10 @@ def _sections(body: str, name: str) -> tuple[Section, ...]:
 
 def _language_sections(text: str, language: Language, name: str) -> list[Section]:
     roles = SECTION_ROLES[language]
-    pieces = re.split(r"^## +(.+?)\s*$", text, flags=re.MULTILINE)
+    pieces = re.split(r"^## +(\S[^\n]*)$", text, flags=re.MULTILINE)
     sections: list[Section] = []
-    for title, content in zip(pieces[1::2], pieces[2::2], strict=True):
+    titles = map(str.rstrip, pieces[1::2])
+    for title, content in zip(titles, pieces[2::2], strict=True):
         if title not in roles:
             known = ", ".join(roles)
             raise DataError(f"{name}: unknown section '## {title}'", todo=f"use: {known}")

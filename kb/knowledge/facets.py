@@ -16,7 +16,7 @@ from kb.types.entries import Entry, Filters
 
 NO_DAY = 0  # day number of an entry without a date; no date filter lets it pass
 LAST_DAY = 9999_99_99
-_DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?\Z")
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?(?:[T ].*)?\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from kb.settings import shipped_data
 
 MAX_NAME = 64  # characters; no card has a longer name, and the patterns below cost its square
 _MAKER = re.compile(r"^(?:nvidia|geforce|tesla|(?:amd[\s_-]+)?instinct|huawei)[\s_-]+")
-_FORM = re.compile(r"[\s_-]+(?:sxm\d?|pcie|oam|nvl\d*|hbm\d\w*|\d+ ?gi?b?)(?=$|[\s_-])")
+_FORM = re.compile(r"[\s_-]+(?:sxm[0-9]?|pcie|oam|nvl[0-9]*|hbm[0-9]\w*|[0-9]+ ?gi?b?)(?=$|[\s_-])")
 _JOINTS = re.compile(r"[\s_-]+")
 
 

@@ -6,6 +6,7 @@ state folder under the digest of the files it came from; any change to a file ma
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kb.errors import DataError
-from kb.files.atomic import write_file
+from kb.files.checked import read_checked, write_checked
 from kb.files.state_folder import make_state_folder
 from kb.knowledge.schema import Decode, nearest, parse_yaml
 from kb.knowledge.versions import is_specifier
@@ -184,11 +185,10 @@ def load_knowledge(data: Path, *, cache: Path | None = None, site: Path | None =
     """
     digest = knowledge_digest(data, site)
     cached = cache / f"knowledge-{digest[:16]}.json" if cache else None
-    if cached is not None and cached.is_file():
-        try:
-            return msgspec.json.decode(cached.read_bytes(), type=Knowledge)
-        except msgspec.DecodeError:
-            cached.unlink(missing_ok=True)  # damaged: rebuilt below from the truth
+    content = read_checked(cached) if cached is not None else None
+    if content is not None:  # else there is none, or it is damaged: made below from the truth
+        with contextlib.suppress(msgspec.DecodeError):  # of a program with another format
+            return msgspec.json.decode(content, type=Knowledge)
     knowledge = read_knowledge(data, digest=digest)
     if site is not None:
         from kb.knowledge.site import with_site
@@ -203,7 +203,7 @@ def _write_cache(cached: Path, knowledge: Knowledge) -> None:
     try:
         make_state_folder(cached.parent.parent)
         cached.parent.mkdir(exist_ok=True)
-        write_file(cached, msgspec.json.encode(knowledge))
+        write_checked(cached, msgspec.json.encode(knowledge))
     except OSError:
         return  # a full or read-only disk costs the cache, not the answer
     for other in cached.parent.glob("knowledge-*.json"):

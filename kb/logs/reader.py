@@ -26,7 +26,7 @@ from kb.logs.scan.events import FLOOD_A_BLOCK, WINDOW, EventCollector, decode, j
 from kb.logs.scan.prefix import file_ranks, table_host
 from kb.logs.scan.scanner import ONCE_A_BLOCK, Hit, Scanner, expression
 from kb.text.line_kind import PRINTED, read_lines, words_of
-from kb.text.redact import redact
+from kb.text.redact import redact, redact_name
 from kb.types.incident import LogReading, TextLine, Unread
 from kb.types.vocabulary import EventRole, LineKind
 
@@ -178,7 +178,7 @@ class LogReader:
         )
         refused: list[InputError] = []
         unread: list[Unread] = []
-        names = short_names([source.name for source in sources])
+        names = [redact_name(n) for n in short_names([source.name for source in sources])]
         for source, name in zip(sources, names, strict=True):
             try:
                 state.file, state.rank = name, source.rank

@@ -35,7 +35,7 @@ TOLD = 0.5  # of a word that stands in the body alone
 UNKNOWN = 1.0  # rarity of a word of no note; a word of one note has 4.3, one of half of them 0.7
 MUCH = 8.0  # summed rarity of which a note has told much: two rare words and a common one
 
-_NUMBER = re.compile(r"[\d.]+")
+_NUMBER = re.compile(r"[0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)

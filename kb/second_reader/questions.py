@@ -21,7 +21,7 @@ MAX_PIECE = 1500  # characters of one piece of material
 _BARE = re.compile(r"[`*_#<>]{2,}|`")
 # Names of variables, options, versions, paths, addresses and figures.
 _TECHNICAL = re.compile(r"[A-Za-z0-9$@~][\w$@~./:=+%-]*|--?[a-z][\w-]*", re.ASCII)
-_MARKED = re.compile(r"[\d_/=$@~:]|^-|\.[a-z]", re.ASCII)
+_MARKED = re.compile(r"[0-9_/=$@~:]|^-|\.[a-z]", re.ASCII)
 
 INSTRUCTIONS = """\
 You answer one question about a distributed job that hung or timed out.

@@ -19,7 +19,7 @@ from kb.types.knowledge import Bilingual, Contradiction
 from kb.types.vocabulary import SETTING_EVENT, EventRole, LineKind
 
 LOOPBACK = re.compile(
-    r"(?:\w+://)?(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[?::1\]?)(?::\d+)?/?\Z"
+    r"(?:\w+://)?(?:localhost|127\.[0-9]+\.[0-9]+\.[0-9]+|0\.0\.0\.0|\[?::1\]?)(?::[0-9]+)?/?\Z"
 )
 LOCAL_INTERFACES = ("lo", "docker0")
 MIN_WORK_S = 60  # shorter work is no reason for a timeout, whatever is set
@@ -31,9 +31,11 @@ SHARED = ("master_address", "master_port", "nodes", "world_size", "group_option"
 _BRANCH = re.compile(
     r"\s*(?:if|elif|else|case|for|while|function)\b|.*\b(?:then|esac|fi)\s*$|\s*\w+\(\)\s*\{"
 )
-_CLOCK = re.compile(r"\[(?:(\d{1,3}):)?(\d{1,2}):(\d{2})<")  # elapsed time of a progress bar
+_CLOCK = re.compile(
+    r"\[(?:([0-9]{1,3}):)?([0-9]{1,2}):([0-9]{2})<"
+)  # elapsed time of a progress bar
 _PURE_ASSIGNMENT = re.compile(
-    r"\s*(?:export\s|ENV\s|set(?:env)?\s)?\s*\w+\s?=\s?\S+(?:\s+\w+=\S+)*\s*$"
+    r"\s*(?:(?:export|ENV|set(?:env)?)\s+)?\w+\s?=\s?\S++(?:\s+\w+=\S++)*+\s*$"
 )
 
 
@@ -331,7 +333,7 @@ def fewer_devices(evidence: _Evidence) -> Iterator[_Hit]:
 def _devices(visible: JobValue) -> int:
     """How many devices a list names; 0 where it is no list of numbers."""
     parts = [part.strip() for part in visible.value.split(",")]
-    return len(set(parts)) if all(part.isdigit() for part in parts) else 0
+    return len(set(parts)) if all(part.isdecimal() for part in parts) else 0
 
 
 # --- two values ----------------------------------------------------------------------------------
@@ -448,7 +450,7 @@ def _same(one: str, other: str) -> bool:
     if one.strip().lower() == other.strip().lower():
         return True
     states = switch(one), switch(other)
-    return states[0] is not None and states[0] == states[1] and not one.isdigit()
+    return states[0] is not None and states[0] == states[1] and not one.isdecimal()
 
 
 # --- time ----------------------------------------------------------------------------------------

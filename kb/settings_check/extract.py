@@ -14,7 +14,10 @@ from dataclasses import dataclass
 # Repeats are bounded where a match can begin anywhere: a line without an end costs linear time.
 _ALONE = r"(?<![A-Za-z0-9_$.])"  # no letter before it; a Chinese character may stand there
 _NAME = r"[A-Z][A-Z0-9]{0,40}_[A-Z0-9_]{0,80}[A-Z0-9]"
-_VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|str\(\d+\)|\$\{[^}\n]{0,200}\}|[^\s"'`;|&)}\]，。；）、]+)"""
+_VALUE = (
+    r"""(?:"[^"\n]{0,400}"|'[^'\n]{0,400}'|str\([0-9]{1,18}\)|\$\{[^}\n]{0,200}\}"""
+    r"""|[^\s"'`;|&)}\]，。；）、]+)"""
+)
 
 # NAME=value of a shell, `docker -e`, `mpirun -x`, `ENV` and of Python keyword arguments. A
 # comparison (`NAME == 1`) is none, while `NCCL_SOCKET_IFNAME==eth0` is.
@@ -32,7 +35,7 @@ _NCCL_ECHO = re.compile(rf"(?<!\w)({_NAME}) set by environment to ({_VALUE})")
 _PROSE = re.compile(
     rf"{_ALONE}({_NAME})[`'\"”]?\s?(?:(?:is |was )?(?:set )?(?:to|as) "
     r"|(?:都|已经?)?(?:设置|设定|设|改|调整|调大|调|配置)(?:成|为|到|了)\s?)[`'\"“]?"
-    r"(-?\d[\w.]{0,40}|(?:[Tt]rue|[Ff]alse|on|off|INFO|WARN|TRACE|DETAIL)\b)"
+    r"(-?[0-9][\w.]{0,40}|(?:[Tt]rue|[Ff]alse|on|off|INFO|WARN|TRACE|DETAIL)\b)"
 )
 # Each with a piece that stands in any match: looking for that is ten times as fast.
 _LINE_FORMS = (
@@ -53,10 +56,13 @@ _POD_ENTRY = re.compile(
 
 # Options and configuration keys: `--ddp_timeout 7200`, `a.b=7200`, `key: 7200`.
 _FLAG = re.compile(rf"(?<![\w-])--([a-z][\w.-]{{0,80}}?)(?:=|\s+)({_VALUE})")
-_KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*(\d[\d_.]*)")
+_KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*([0-9][0-9_.]*)")
 DELTA_OPTION = "timeout"  # so common a word that it counts only where a timedelta is given
 _TIMEDELTA = re.compile(r"(?<!\w)timeout\s*=\s*(?:\w+\.)?timedelta\(([^()\n]*)\)")
-_DELTA_PART = re.compile(r"(?:(\w+)\s*=\s*)?([\d_.]{1,20}(?:\s*\*\s*[\d_.]{1,20}){0,8})\s*(?:,|$)")
+_DELTA_PART = re.compile(
+    r"(?:(?<!\w)(\w{1,20})\s{0,8}=\s{0,8})?"
+    r"([0-9_.]{1,20}(?:\s{0,8}\*\s{0,8}[0-9_.]{1,20}){0,8})\s{0,8}(?:,|$)"
+)
 _SECONDS = {
     "weeks": 604_800.0,
     "days": 86_400.0,
@@ -67,8 +73,8 @@ _SECONDS = {
 }
 
 _COMMENT = re.compile(r"(?:^|\s)#(?!SBATCH|PBS|BSUB|COBALT)")
-_SHELL_DEFAULT = re.compile(r"\$\{\w+:?[-=]([^}]*)\}\Z")
-_WRAPPED_NUMBER = re.compile(r"str\((\d+)\)\Z")
+_SHELL_DEFAULT = re.compile(r"\$\{\w{1,80}:?[-=]([^}]{0,400})\}\Z")
+_WRAPPED_NUMBER = re.compile(r"str\(([0-9]{1,18})\)\Z")
 # What programs print about settings nobody set: error hints of torch, NCCL, Accelerate, tokenizers.
 _HINTS = re.compile(
     r"For debugging consider|(?:[Rr]un|[Rr]erun) with NCCL_DEBUG|Explicitly set the environment"
@@ -145,11 +151,18 @@ def _variables(code: str, number: int) -> Iterator[SettingMention]:
 
 
 def _pod_entries(text: str) -> Iterator[SettingMention]:
+    number, start, force_end = 0, 0, 0  # of the line a match begins in; what follows is a comment
+    end = -1
     for match in _POD_ENTRY.finditer(text):
-        start = text.rfind("\n", 0, match.start()) + 1
-        if _COMMENT.search(text[start : match.start()]) is None:
-            line = text.count("\n", 0, match.start()) + 1
-            yield SettingMention(name=match[1], value=plain_value(match[2]), line=line)
+        while match.start() > end:
+            number, start = number + 1, end + 1
+            end = text.find("\n", start)
+            end = len(text) if end < 0 else end
+            force_end = -1
+        if force_end < 0:
+            force_end = start + len(without_comment(text[start:end]))
+        if match.start() <= force_end:
+            yield SettingMention(name=match[1], value=plain_value(match[2]), line=number)
 
 
 def _options(code: str, number: int, options: set[str]) -> Iterator[SettingMention]:

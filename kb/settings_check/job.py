@@ -23,9 +23,9 @@ COUNTS = ("nodes", "processes_per_node", "processes")  # options that make a lin
 _VALUE = r"""(?:"[^"\n]*"|'[^'\n]*'|\$\{[^}\n]{0,200}\}[^\s"'`;|&)\]]{0,80}|[^\s"'`;|&)\]]+)"""
 _REFERENCE = re.compile(r"\$\{?(\w+)(?::?[-=]([^}]*))?\}?\Z")
 _HEADER = re.compile(r"\s*#(?:SBATCH|PBS|BSUB)\b")
-_LIST_ITEM = re.compile(r"\s*[-\[\"', ]*--?[a-z]")  # an argument on a line of its own
+_LIST_ITEM = re.compile(r"[\s\[\"',-]*-[a-z]")  # an argument on a line of its own
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+|ENV\s+|set\s+)?[A-Z]\w*=")
-_INTEGER = re.compile(r"\d{1,7}\Z")
+_INTEGER = re.compile(r"[0-9]{1,7}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,8 @@ class JobReader:
 
     def _of_pods(self, lines: Sequence[TextLine], statements: Sequence[int]) -> Iterator[JobValue]:
         """Variables written in ways that only `kb.settings_check.extract` knows."""
-        for item in all_mentions("\n".join(line.text for line in lines)):
+        # A line may hold breaks of other kinds (a carriage return, U+2028): it stays one.
+        for item in all_mentions("\n".join(" ".join(line.text.splitlines()) for line in lines)):
             setting = self._setting_of.get(_plain(item.name))
             line = lines[item.line - 1]
             text = line.text

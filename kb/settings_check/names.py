@@ -48,7 +48,7 @@ def nearest_name(name: str, known: Collection[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    return "".join(char for char in name if not char.isdigit())
+    return "".join(char for char in name if not char.isdecimal())
 
 
 def find_advice(text: str, advice: Sequence[Advice]) -> tuple[Advice, ...]:

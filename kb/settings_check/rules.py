@@ -18,8 +18,8 @@ POINTLESS = {"hides_cause", "never_fixes", "lowers_default"}  # of a value in th
 _ON = {"1", "true", "yes", "on", "y"}
 _OFF = {"0", "false", "no", "off", "n"}
 MS_PER_UNIT = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
-_NUMBER = re.compile(r"[+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
-_RELEASE = re.compile(r"\s*v?(\d+(?:\.\d+){0,2})")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
+_RELEASE = re.compile(r"\s*v?([0-9]+(?:\.[0-9]+){0,2})")
 
 
 def torch_release(torch: str | None) -> str:

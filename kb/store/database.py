@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kb.errors import StoreError
+from kb.store import quota
 
 APPLICATION_ID = 0x544B4231  # "TKB1"
 VERSION = 1  # raise it with every change below
@@ -101,9 +102,11 @@ LATER_TABLES = (
     """CREATE TABLE IF NOT EXISTS deleted_entries (
         id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL
     ) WITHOUT ROWID""",
+    *quota.TABLES,
 )
 
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
+CHECK_TIMEOUT_MS = 2_000  # who asks whether all is well does not wait for a writer
 CACHE_KIB = 16 * 1024  # page cache a connection: the tag tables of 100k entries
 _FOLDER = "make the folder writable, or set TIMEOUT_KB_HOME to one that is"
 _DAMAGED = (
@@ -226,6 +229,30 @@ def prepare(connection: sqlite3.Connection, path: object) -> None:
         _make_tables(connection, path)
     for statement in LATER_TABLES:
         connection.execute(statement)
+    quota.adopt(connection)
+
+
+def check_database(path: Path) -> None:
+    """Whether the database at `path` is whole, of this version, and can be written.
+
+    Raises:
+        StoreError: it is not; the message says what to do.
+    """
+    database = Database(path)
+    with database.errors():
+        connection = database.connect()
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {CHECK_TIMEOUT_MS}")
+            _is_ready(connection, path)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            connection.execute("BEGIN IMMEDIATE")
+            connection.rollback()
+        finally:
+            connection.close()
+    if found != "ok":
+        values = {"path": str(path), "why": str(found)}
+        message = f"{path} is damaged ({found})"
+        raise StoreError(message, todo=_DAMAGED, reason="store_damaged", values=values)
 
 
 def _make_tables(connection: sqlite3.Connection, path: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kb.errors import NotFoundError
 from kb.store.database import Database
+from kb.store.quota import KeptSize, kept_sizes, note_size
 from kb.store.rows import FeedbackRow, StoredJson
 
 _FEEDBACK = [field.name for field in fields(FeedbackRow)]  # the table's columns in their order
@@ -29,13 +30,17 @@ class Records:
         created_s: float,
         forget_before_s: float = -math.inf,
     ) -> None:
-        """Keep a diagnosis (JSON); one with the same id is replaced, older ones are deleted."""
+        """Keep a diagnosis (JSON); one with the same id is replaced, older ones are deleted.
+
+        So are the oldest of all where a quota is used up (`kb.store.quota`).
+        """
         with self._database.write() as connection:
             connection.execute("DELETE FROM diagnoses WHERE created < ?", (forget_before_s,))
             connection.execute(
                 "INSERT OR REPLACE INTO diagnoses VALUES (?, ?, ?)",
                 (diagnosis_id, created_s, body),
             )
+            note_size(connection, "diagnoses", diagnosis_id, size=len(body), at_s=created_s)
 
     def get_diagnosis(self, diagnosis_id: str) -> StoredJson:
         """The diagnosis with that id.
@@ -49,6 +54,11 @@ class Records:
                 (diagnosis_id,),
             ).fetchone()
         return _record("diagnosis", diagnosis_id, row)
+
+    def kept_sizes(self) -> tuple[KeptSize, ...]:
+        """How much is kept of diagnoses and conversations, by kind."""
+        with self._database.read() as connection:
+            return kept_sizes(connection)
 
     def delete_diagnosis(self, diagnosis_id: str) -> bool:
         """Delete a diagnosis; whether it was there."""
@@ -101,6 +111,7 @@ class Records:
                 "SET updated = excluded.updated, expires = excluded.expires, body = excluded.body",
                 (conversation_id, now_s, now_s, expires_s, body),
             )
+            note_size(connection, "conversations", conversation_id, size=len(body), at_s=now_s)
 
     def get_conversation(self, conversation_id: str, *, now_s: float) -> StoredJson:
         """The conversation with that id.

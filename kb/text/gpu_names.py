@@ -6,7 +6,7 @@ import re
 
 _PCI = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-9a-f])?\Z")
 _HEX = re.compile(r"[0-9a-f]{1,12}\Z")
-_PART = re.compile(r"[0-9a-f]+(?::[0-9a-f]+)+|\d+")
+_PART = re.compile(r"[0-9a-f]{1,8}(?::[0-9a-f]{1,8}){1,4}|[0-9]{1,9}")
 
 
 def bus_id(text: str) -> str:

@@ -1,6 +1,6 @@
 """The language a text is written in, and the language of an answer: one policy for every face.
 
-The chat also takes what a message orders (`kb.chat.intents.message_language`) as requested.
+The chat also takes what a message orders (`kb.chat.sentences.message_language`) as requested.
 """
 
 from __future__ import annotations

@@ -12,45 +12,79 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 MARK = "<redacted:{}>"
-_WORD = r"(?<![A-Za-z0-9_-])"
-_QUOTE = r"\\{0,7}['\"]"  # escaped where JSON stands within JSON
-_SET = r"(?:=>?|:=?|[：＝]|%3[AD])"
+PIECE = 5000  # characters; a match may be 4,096 of a value and what stands before it
+_ENCODED = r"(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt])"  # behind an escape a word begins, too
+_WORD = rf"(?:(?<![A-Za-z0-9_-])|{_ENCODED})"
+_START = rf"(?:(?<![A-Za-z0-9_.-])|{_ENCODED})"
+# Escaped where JSON stands within JSON; tripled in TOML and Python; as HTML and addresses write it.
+_QUOTE = (
+    r"(?:\\{0,7}(?:['\"]{3}|['\"])|&(?:quot|apos|#0?3[49]|#x2[27]);|\\{1,4}(?:u00|x)2[27]|%2[27])"
+)
+_SET = r"(?:=>?|:=?|[：＝]|%3[ADad]|&#(?:58|61|x3[ADad]);|\\{1,4}(?:u00|x)3[ADad])"
+_IS = rf"(?:{_SET}|是|为|is:?[ \t])"
 _KEYS_OF_SECRETS = (
-    r"passwords?|passwd|passphrase|secrets?|secret[_-]?key|api[_-]?key|apikey|access[_-]?key"
-    r"(?:[_-]?id)?|(?:private|account|wandb|encryption|signing)[_-]?key|credentials?"
+    r"passwords?|passwd|passphrase|passcode|bind_?pw|rootpw|secrets?|secret[._-]?key"
+    r"|api[ ._-]?key|access[._-]?key(?:[_-]?id)?|client[_-]key[_-]data|dockerconfigjson"
+    r"|(?:private|account|wandb|encryption|signing|app|auth|master|storage|subscription)[_-]?key"
+    r"|credentials?"
     r"|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh|gitlab|slack|bot|app|wandb|login"
     r"|session|refresh|security|api|secret|vault)[_-]?token"
 )
-_PLAIN_VALUE = r"(?:none|null|true|false|required|optional|\*+|\.{3}|<|\$|xxx|your)"
-_VALUE = r"(?!\\|\d{1,5}(?![\w.-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+_PLAIN_VALUE = (
+    r"(?:(?:none|null|true|false|required|optional|x{3,64}|\*{1,64}|\.{3})(?![\w!#%^*@+-])"
+    r"|your[ _-]|<|\$)"
+)
+_VALUE = r"(?!\\|[0-9]{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
 _QUOTED = r"(?<=\")[^\"\n]{3,4096}(?<!\\)|(?<=')[^'\n]{3,4096}(?<!\\)"
 _HEADER = r"[A-Za-z0-9._~+/=-]"
+# The first two letters of those keys and of what the rule adds: looked at before all of them are
+# tried, they halve the time of the slowest rule.
+_FIRST_LETTERS = (
+    r"(?-i:(?=[pP][aAwWrR]|[sS][eEiItTuUlL]|[aA][pPcCuU]|_[tT]|[bB][iIeEoO]|[rR][oOeE]|[cC][lLrR]"
+    r"|[dD][oO]|[wW][aA]|[eE][nN]|[mM][aA]|[hH][fFuU]|[gG][iIhH]|[lL][oO]|[vV][aA]))"
+)
 # What no word, count or piece of code after "token:" looks like.
 _RANDOM = (
-    r"(?-i:(?=\d{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}\d)[A-Za-z0-9+/]{12,4096}+={0,2}"
-    r"|(?=[\d_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}\d)[\w+/-]{16,4096}+={0,2}"
+    r"(?-i:(?=[0-9]{0,64}[A-Za-z])(?=[A-Za-z+/]{0,64}[0-9])[A-Za-z0-9+/]{12,4096}+={0,2}"
+    r"|(?=[0-9_+/-]{0,64}[A-Za-z])(?=[A-Za-z_+/-]{0,64}[0-9])[\w+/-]{16,4096}+={0,2}"
     r"|[a-z0-9]{6}\.[a-z0-9]{16}|[a-z]{20,256}+|[A-Z]{20,256}+|[A-Za-z]{32,256}+)"
-    r"(?!\.?\w|[(\[])"
+    r"(?![.-]?\w|[(\[])"
 )
+# What a person's password looks like and a word or a measure does not: letters with digits or
+# signs, neither a name with underscores nor a number with its unit.
+_CHOSEN = (
+    r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[0-9!#%^*@])(?![a-z0-9]{0,64}_|[0-9]{1,9}(?:[./][0-9]{0,9})?[A-Za-z%]{0,3}"
+    r"(?![^\s,;)]))[!-%*+\--:=?-Z^-z~]{6,4096}"
+)
+_ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
+_NAME_SIGN = re.compile(r"[^A-Za-z0-9]")
+MAX_NAME = 1024  # characters of a path in which words are looked for; a name has 255
+_ANSI = re.compile("\x1b\\[[0-9;]{0,32}[mKGHJ]")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One kind of secret; `triggers` are lower-case pieces of which one stands in any hit."""
+    """One kind of secret; `triggers` are lower-case pieces of which one stands in any hit.
+
+    So does `gate`, an expression of RE2; it is wanted where the triggers stand on many lines.
+    """
 
     kind: str
     triggers: tuple[str, ...]
     expression: re.Pattern[str]
+    gate: str
 
     def replace(self, match: re.Match[str]) -> str:
         """The mark, behind what the expression captures: that stays."""
         return "".join(filter(None, match.groups())) + MARK.format(self.kind)
 
 
-def _rule(kind: str, triggers: str, expression: str) -> _Rule:
-    return _Rule(kind, tuple(triggers.split("|")), re.compile(expression))
+def _rule(kind: str, triggers: str, expression: str, *, gate: str = "") -> _Rule:
+    pieces = tuple(triggers.split("|"))
+    return _Rule(kind, pieces, re.compile(expression), gate or "|".join(map(re.escape, pieces)))
 
 
 _RULES = (
@@ -81,29 +115,59 @@ _RULES = (
     ),
     _rule(
         "token",
-        "k_live_|k_test_|nvapi-|r8_|wandb_v1_|tkb_|tskey-|dop_v1_|hvs.",
+        "k_live_|k_test_|nvapi-|r8_|wandb_v1_|tkb_|tskey-|dop_v1_|hvs.|hvb.|hvr.",
         _WORD + r"(?:[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|nvapi-[A-Za-z0-9_-]{20,}"
         r"|r8_[A-Za-z0-9]{30,}|(?:wandb_v1|tkb)_[A-Za-z0-9_-]{30,}|tskey-[A-Za-z0-9-]{16,}"
-        r"|dop_v1_[a-f0-9]{32,}|hvs\.[A-Za-z0-9_-]{20,})",
+        r"|dop_v1_[a-f0-9]{32,}|hv[sbr]\.[A-Za-z0-9_-]{20,})",
+    ),
+    _rule(
+        "token",
+        "gsk_|glsa_|glc_|ntn_|lin_api_|shpat_|dckr_pat_|sntrys_|rpa_|xai-|pplx-|pmak-|gocspx-"
+        "|age-secret-key-1|/t/tk-",
+        _WORD + r"(?:(?:gsk|glsa|glc|ntn|lin_api|shpat|dckr_pat|sntrys|rpa)_[A-Za-z0-9_-]{20,}"
+        r"|(?:xai|pplx|PMAK|GOCSPX)-[A-Za-z0-9_-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{40,})"
+        r"|(?<=/t/)tk-[A-Za-z0-9-]{16,}",
+    ),
+    _rule(
+        "token",
+        "sg.|dapi|:aa|secret_|akcp|key-|.",
+        _WORD + r"(?:SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{20,}|dapi[0-9a-f]{32}"
+        r"|[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}|secret_[A-Za-z0-9]{40,}"
+        r"|AKCp[A-Za-z0-9]{40,}|key-[0-9a-f]{32}|[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9]))",
+        gate=r"akcp[0-9a-z]{8}|key-[0-9a-f]{16}|[0-9a-f]{16}\.[0-9a-z]{16}|sg\.[A-Za-z0-9_-]{16}|dapi[0-9a-f]{8}|[0-9]{8}:aa[A-Za-z0-9_-]{8}|secret_",
     ),
     _rule(
         "webhook",
-        "hooks.slack.com/|/api/webhooks/|/open-apis/bot/|/webhook/send?|telegram.org/",
+        "hooks.slack.com/|/api/webhooks/|/open-apis/bot/|/webhook/send?|telegram.org/|/webhookb2/",
         r"((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks"
         r"|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot(?:/v2)?/hook)/"
-        r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/bot)"
-        r"[A-Za-z0-9/:_-]+",
+        r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/bot"
+        r"|webhook\.office\.com/webhookb2/)"
+        r"[A-Za-z0-9/:@_-]+",
     ),
     _rule(
         "signature",
-        "?sig=|&sig=|signature=",
-        r"(?i)([?&](?:sig|(?:x-(?:amz|goog|oss)-)?signature)=)[A-Za-z0-9%+/_-]{16,4096}={0,2}",
+        "sig=|sign=|signature=",
+        r"(?i)((?:[?&](?:[a-z]{1,4}-){0,3}(?:sig|sign|signature)|\bsignature)=)"
+        r"[A-Za-z0-9%+/_-]{16,4096}={0,2}",
+        gate="(?:[?&-](?:sig|sign)|signature)=",
+    ),
+    _rule(
+        "token",
+        "?key=|&key=|?code=|&code=|?auth=|&auth=",
+        rf"([?&](?:key|code|auth)=){_RANDOM}",
+    ),
+    _rule(
+        "credentials",
+        "%3a%2f%2f",
+        r"(?i)(%3A%2F%2F[^\s/&%]{1,64}%3A)(?!<redacted)[^\s&]{1,256}?(?=%40)",
     ),
     _rule(
         "credentials",
         "://",
-        r"(://)(?!<redacted)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
+        r"(://)(?!<redacted:credentials>)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
         r"(?=@)",
+        gate=r"://[^\s/'\"]+@",
     ),
     _rule(
         "cookie",
@@ -117,7 +181,7 @@ _RULES = (
         rf"((?i:authorization)(?:{_QUOTE})?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?"
         rf"(?:(?i:bearer|basic|token|apikey|negotiate) {{1,4}}(?!(?i:{_PLAIN_VALUE}|tokens?\b))"
         rf"|(?={_RANDOM}))"
-        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}\d)"
+        rf"|(?i:bearer) (?={_HEADER}{{16}}|(?={_HEADER}{{8}}){_HEADER}{{0,15}}[0-9])"
         rf"|(?i:basic) (?=.[A-Za-z0-9+/]{{0,64}}?[A-Z0-9=])(?={_HEADER}{{16}}))"
         rf"{_HEADER}{{6,}}",
     ),
@@ -131,39 +195,136 @@ _RULES = (
     _rule(
         "secret",
         "--",
-        rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token)"
-        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}\d))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
+        rf"(?i)(?<![A-Za-z0-9_.-])(--(?:[A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS})|token|m_key)"
+        rf"(?: (?=[^\s-](?:\S{{7}}|\S{{0,6}}[0-9]))|{_QUOTE},\s{{0,4}}(?={_QUOTE}[^-]))"
         rf"(?:{_QUOTE})?)(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
+        gate=rf"{_KEYS_OF_SECRETS}|--token|--m_key",
     ),
     _rule(
         "secret",
-        "pass|pwd|secret|key|credential|token",
-        rf"(?i)(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]{{0,48}}?(?:{_KEYS_OF_SECRETS}"
+        "pass|pw|secret|key|credential|token|dockerconfig",
+        rf"(?i){_FIRST_LETTERS}((?:{_KEYS_OF_SECRETS}"
         # PWD is also where a job ran, and lower-case names in _token are counts and words.
         rf"|pwd(?!\s{{0,4}}{_SET}?\s{{0,4}}(?:{_QUOTE})?[/~])|(?-i:_TOKEN)"
         rf"|_token(?=(?:{_QUOTE})?\]?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?{_RANDOM}))"
         rf"(?:{_QUOTE})?\]?(?:\s{{0,4}}{_SET}\s{{0,4}}"
-        rf"|(?<=[a-z]) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}\d)\S{{7}})))"
+        # What stands behind "secret" is mostly its name.
+        rf"|(?<=[\"']),\s{{0,4}}(?={_QUOTE}[^\s'\"]{{0,64}}[0-9])"
+        rf"|(?<=[a-z])(?<!\bsecret) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
         rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|{_QUOTE})?)(?!{_PLAIN_VALUE})"
         rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{_QUOTED}|(?<![\"'\[]){_VALUE})",
+        gate=rf"{_KEYS_OF_SECRETS}|pwd|_token",
+    ),
+    _rule(
+        "secret",
+        "name",
+        # Kubernetes, Hadoop and JSON lists: the name on one line, the value on this or the next.
+        rf"(?i)(name[ \t>=:'\"]{{1,8}}[\w.-]{{0,48}}?(?:{_KEYS_OF_SECRETS}|(?-i:_TOKEN))"
+        r"[\w.-]{0,16}"
+        rf"(?:{_QUOTE}|</name>)?[^\n]{{0,4}}(?:\n[^\n]{{0,80}}?)?\bvalue"
+        rf"(?:{_QUOTE})?(?:[ \t]{{0,4}}{_SET}|>)[ \t]{{0,4}}(?:{_QUOTE})?)"
+        rf"(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
+        gate=rf"{_KEYS_OF_SECRETS}|_token",
+    ),
+    _rule(
+        "secret",
+        "pass|pw|secret|key|credential|token|dockerconfig",
+        rf"(?i)((?:<|&lt;)[\w.:-]{{0,48}}?(?:{_KEYS_OF_SECRETS})[\w.-]{{0,16}}(?:>|&gt;))"
+        rf"(?!{_PLAIN_VALUE}|redacted)[^<>&\s]{{4,4096}}(?=<|&lt;)",
+        gate=_KEYS_OF_SECRETS,
+    ),
+    _rule(
+        "secret",
+        "pass",
+        rf"(?<![A-Za-z])((?:(?i:pass|(?:user|root|admin|db|smtp|redis|pg|my|ssh)_?pass)"
+        rf"|[A-Z0-9_]{{0,48}}_PASS)(?:{_QUOTE})?"
+        rf"[ \t]{{0,4}}{_SET}[ \t]{{0,4}}(?:{_QUOTE})?)(?!{_PLAIN_VALUE}){_CHOSEN}",
+        gate=rf"pass(?:{_QUOTE})?[ \t]{{0,4}}{_SET}",
+    ),
+    _rule(
+        "secret",
+        "pass",
+        rf"((?<![A-Za-z])(?i:pass(?:words?|wd|phrase|code)?) (?i:is|was):? {{1,4}}['\"]?)"
+        rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
+        gate="pass[a-z]{0,7} (?:is|was)",
+    ),
+    _rule(
+        "secret",
+        "ak",
+        rf"(?i)(?<![A-Za-z0-9])(ak[ /、,&和]{{1,4}}sk[ \t]{{0,4}}{_IS}?[ \t]{{0,4}})"
+        r"(?=[A-Z+/]{0,64}[0-9])[A-Z0-9+=_-]{8,64}[ \t]{0,3}[ /,，、:][ \t]{0,3}"
+        r"[A-Z0-9+/=_-]{16,4096}",
+        gate="ak[ /、,&和]{1,4}sk",
+    ),
+    _rule(
+        "secret",
+        "ak|sk",
+        rf"(?i)(?<![A-Za-z0-9])([as]k(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}"
+        rf"[ \t]{{0,4}}(?:{_QUOTE})?){_RANDOM}",
+        gate=rf"[as]k(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}[ \t]{{0,4}}"
+        rf"(?:{_QUOTE})?[A-Za-z0-9+/_-]{{12}}",
+    ),
+    _rule(
+        "secret",
+        "auth",
+        rf"((?<![A-Za-z])_?auth(?:{_QUOTE})?[ \t]{{0,4}}{_SET}[ \t]{{0,4}}(?:{_QUOTE})?)"
+        r"(?=[a-z+/]{0,64}[A-Z0-9=])[A-Za-z0-9+/]{12,4096}={0,2}(?![\w.:/-])",
+        gate=rf"auth(?:{_QUOTE})?[ \t]{{0,4}}{_SET}[ \t]{{0,4}}(?:{_QUOTE})?[A-Za-z0-9+/]{{12}}",
     ),
     _rule(
         "token",
-        "token|令牌",
-        r"(?<![A-Za-z0-9_.-])((?i:(?:--|x-(?:[a-z]{1,20}-){0,3})?token|令牌)"
-        rf"(?:{_QUOTE})?\]?[ \t]{{0,4}}(?:{_SET}|是|为)[ \t]{{0,4}}(?:{_QUOTE})?){_RANDOM}",
+        "token|令牌|key",
+        _START + r"((?i:(?:--|x-(?:[a-z]{1,20}-){0,3})?token|令牌|(?:api|access|secret)[ _-]?key)"
+        rf"(?:{_QUOTE})?\]?[ \t]{{0,4}}{_IS}[ \t]{{0,4}}(?:{_QUOTE})?){_RANDOM}",
+        gate=rf"(?:token|令牌|key)(?:{_QUOTE})?\]?[ \t]{{0,4}}{_IS}",
     ),
     _rule(
         "secret",
         "密码|口令|密钥|秘钥",
-        r"((?:密码|口令|[密秘]钥)\s{0,4}(?:是|为|[:：=])\s{0,4})(?!<redacted)[!-;=-~]{4,4096}",
+        r"((?:密码|口令|[密秘]钥)\s{0,4}(?:[是为]?[:：=]|[是为])\s{0,4})(?!<redacted)[!-;=-~]{4,4096}",
     ),
     _rule(
         "secret",
-        "curl |sshpass |docker login ",
+        "密码|口令|pw|login|creds|账号|用户名|user",
+        rf"((?:密码|口令|(?<![A-Za-z])(?i:pw))[ \t:=]{{1,3}}|(?:密码|口令)[\u4e00-\u9fff]{{1,6}}"
+        rf"|(?i:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{{1,64}} ?/ ?)"
+        rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
+        gate=r"密码|口令|pw[ \t:=]{1,3}[!-~]{6}"
+        r"|(?:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{1,64} ?/",
+    ),
+    _rule(
+        "secret",
+        "_key",
+        rf"((?<![A-Za-z0-9_])[A-Z][A-Z0-9_]{{1,48}}_KEY(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}"
+        rf"[ \t]{{0,4}}(?:{_QUOTE})?)(?=[\w+/=-]{{20}}){_RANDOM}",
+        gate=rf"_key(?:{_QUOTE})?\]?[ \t]{{0,4}}{_SET}",
+    ),
+    _rule(
+        "secret",
+        "curl |sshpass |docker login |mysql|redis-cli |ipmitool |swanlab login |openssl |ldap"
+        "|smbclient |sudo -s|unzip |7z |chpasswd",
         r"(curl [^\n|]{0,200}?(?<= )(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:"
-        r"|(?:sshpass|docker login) [^\n|]{0,200}?(?<= )-p ?['\"]?)"
-        r"(?!<redacted)[^\s'\"-][^\s'\"]{3,256}",
+        r"|(?:sshpass|docker login) [^\n|]{0,200}?(?<= )-p ?['\"]?"
+        r"|mysql(?:dump|admin)? [^\n|]{0,200}?(?<= )-p['\"]?"
+        r"|redis-cli [^\n|]{0,200}?(?<= )-a ['\"]?"
+        r"|ipmitool [^\n|]{0,200}?(?<= )-P ['\"]?|swanlab login [^\n|]{0,200}?(?<= )-k ['\"]?"
+        r"|openssl [^\n|]{0,200}?pass(?:in|out)? pass:|ldap[a-z]{3,8} [^\n|]{0,200}?(?<= )-w ['\"]?"
+        r"|unzip [^\n|]{0,200}?(?<= )-P ?['\"]?|\b7z [^\n|]{0,200}?(?<= )-p['\"]?"
+        r"|smbclient [^\n|]{0,200}?-U ['\"]?[^\s%'\"]{1,64}%)"
+        r"(?!<redacted)[^\s'\"-][^\s'\"]{3,256}"
+        r"|(\becho ['\"]?(?!(?:\w{1,32}:)?<redacted)(?:\w{1,32}:)?)[^\s'\"|$<-][^\s'\"|]{3,256}"
+        r"(?=['\"]? ?\| ?(?:sudo -S|chpasswd))",
+    ),
+    _rule(
+        "phone",
+        "电话|手机|微信|联系|phone|wechat|call me|+86",
+        r"(?i)((?:电话|手机|微信|联系|phone|wechat|call me|\+86)[^\n\d]{0,16})"
+        r"(?<!\d)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?!\d)",
+    ),
+    _rule(
+        "identity-number",
+        "身份证|id card",
+        r"(?i)((?:身份证|id card)[^\n\d]{0,16})\d{17}[\dX](?!\d)",
     ),
     _rule(
         "email",
@@ -181,18 +342,13 @@ def _gate() -> Callable[[str], object]:
     """
     import re2
 
-    # What stands on every other line is spelt out.
-    broad = {"pass", "secret", "key", "credential", "token", "--", "://"}
-    literals = sorted({t for rule in _RULES for t in rule.triggers} - broad)
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
     # A set of one: it only says yes or no, in half the time. Its automaton is one of some hundred
     # short words, far below the memory at which re2 gives up on a set.
     gate = re2.Set.SearchSet(options)
-    token = rf"(?:_|--)token|token(?:{_QUOTE})?\]?[ \t]{{0,4}}(?:{_SET}|是|为)"
-    address = r"://[^\s/'\"]+@"
-    gate.Add("|".join([*map(re.escape, literals), _KEYS_OF_SECRETS, "pwd", token, address]))
+    gate.Add("|".join(sorted({rule.gate for rule in _RULES})))
     gate.Compile()
     match: Callable[[str], object] = gate.Match
     return match
@@ -206,16 +362,48 @@ _BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
 
 def is_clean(text: str) -> bool:
     """Whether nothing in `text` can be a secret; then no part of it holds one either."""
-    return (text.isascii() or not _BEYOND_THE_GATE.search(text)) and not _suspicious(text)
+    if not text.isascii() and _BEYOND_THE_GATE.search(text):
+        return False
+    return not _suspicious(text) and ("\x1b" not in text or not _suspicious(_ANSI.sub("", text)))
 
 
 def redact(text: str) -> tuple[str, int]:
     """Replace secrets by ``<redacted:kind>``; returns the text and how many were replaced.
 
     Found are private keys, cloud, code-hosting, chat and model-hub tokens, JSON web tokens,
-    authorisation headers, URLs with credentials, values of password-like keys, e-mail addresses.
-    Redacting twice changes nothing more.
+    authorisation headers, URLs with credentials, values of password-like keys, passwords of
+    commands, e-mail addresses, phone and identity numbers. Redacting twice changes nothing more.
+    Where there is a secret colours go too: they may stand in the middle of one.
     """
+    if is_clean(text):
+        return text, 0
+    original, text = text, _ANSI.sub("", text) if "\x1b" in text else text
+    pieces = (
+        _pieces(text) if len(text) > 2 * PIECE and not _BEYOND_THE_GATE.search(text) else [text]
+    )
+    done = [_by_rules(piece) for piece in pieces]
+    total = sum(count for _, count in done)
+    text = "".join(piece for piece, _ in done)
+    return (text, total) if total else (original, 0)
+
+
+def redact_name(name: str) -> str:
+    """The name of a file without secrets; its endings stay, which tell what it is.
+
+    In a name a word begins behind any sign: ``run_7-hf_…`` holds a token.
+    """
+    ending = _ENDINGS.search(name)
+    stem = name[: ending.start()] if ending else name
+    for start in [0, *(match.end() for match in _NAME_SIGN.finditer(stem[:MAX_NAME]))]:
+        shown, count = redact(stem[start:])
+        if count:
+            stem = stem[:start] + shown
+            break
+    return stem + name[ending.start() :] if ending else stem
+
+
+def _by_rules(text: str) -> tuple[str, int]:
+    """The rules one after the other, where their triggers stand."""
     if is_clean(text):
         return text, 0
     lowered = text.lower()
@@ -225,3 +413,21 @@ def redact(text: str) -> tuple[str, int]:
             text, count = rule.expression.subn(rule.replace, text)
             total += count
     return text, total
+
+
+def _pieces(text: str) -> list[str]:
+    """A long text cut at line ends, so that what needs the rules stands apart from what does not.
+
+    A piece is clean, or reaches further on both sides than any rule but that of private keys,
+    whose texts end at no known place: from the first of them on all is one piece.
+    """
+    end = text.lower().find("private key")
+    end = len(text) if end < 0 else max(0, end - PIECE)
+    starts = [0]
+    while (at := text.find("\n", starts[-1] + PIECE)) >= 0 and at < end:
+        starts.append(at + 1)
+    bounds = [*starts, len(text)]
+    suspects = [not is_clean(text[a:b]) for a, b in pairwise(bounds)]
+    near = [any(suspects[max(0, n - 1) : n + 2]) for n in range(len(suspects))]
+    cuts = [n for n in range(1, len(near)) if near[n] != near[n - 1]]
+    return [text[bounds[a] : bounds[b]] for a, b in pairwise([0, *cuts, len(near)])]

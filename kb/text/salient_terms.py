@@ -13,7 +13,7 @@ from pathlib import Path
 from kb.text.tokenizer import read_rows, stem
 
 MIN_NAME = 3  # characters of a name; ``e.g`` and ``v0`` are none
-_NAME = re.compile(r"(?=.*[a-z])(?:.*\d|.*[a-z0-9][_.:/-]+[a-z0-9])")
+_NAME = re.compile(r"(?=.*[a-z])(?:.*[0-9]|.*[a-z0-9][_.:/-]+[a-z0-9])")
 
 
 class SalientTerms:

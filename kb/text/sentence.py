@@ -32,7 +32,7 @@ STRONG = frozenset({Standing.TROUBLE, Standing.SOUND})
 _CARRYING = frozenset({"or", "/", "、", "和", "或", "或者", "以及", "及"})
 _LISTING = _CARRYING | {",", "，", "and", "nor", "plus", "as well as"}
 _SCALE = re.compile(
-    r"\d\s?(?:x\s?)?(?:gpus?|nodes?|cards?|ranks?|machines?|[张块台个]?(?:卡|机|节点|机器))|[单双两四八多][卡机]",
+    r"[0-9]\s?(?:x\s?)?(?:gpus?|nodes?|cards?|ranks?|machines?|[张块台个]?(?:卡|机|节点|机器))|[单双两四八多][卡机]",
     re.IGNORECASE,
 )
 _NEITHER = re.compile(r"\bneither\b|既", re.IGNORECASE)

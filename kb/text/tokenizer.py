@@ -34,20 +34,21 @@ _NOISE = re.compile(
       https?://\S+
     | \b0x[0-9a-fA-F]+\b
     | \b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b
-    | \b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b
-    | \b\d{4}[-/]\d\d?[-/]\d\d?(?:[T\s_-]*\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?
-    | \b\d\d?:\d\d:\d\d(?:[.,]\d+)?
-    | \b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b
+    | \b[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]+)?\b
+    | \b[0-9]{4}[-/][0-9][0-9]?[-/][0-9][0-9]?
+      (?:[T\s_-]*[0-9][0-9]?:[0-9][0-9](?::[0-9][0-9])?(?:[.,][0-9]+)?(?:Z|[+-][0-9][0-9]:?[0-9][0-9])?)?
+    | \b[0-9][0-9]?:[0-9][0-9]:[0-9][0-9](?:[.,][0-9]+)?
+    | \b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}\b
     )""",
     re.VERBOSE,
 )
 _TOKEN = re.compile(
     rf"(?P<han>[{HAN}]+)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|-|/)[A-Za-z_][A-Za-z0-9_]*)*)"
-    r"|(?P<number>\d+(?:\.\d+)*)"
+    r"|(?P<number>[0-9]+(?:\.[0-9]+)*)"
 )
 _SEPARATOR = re.compile(r"\.|::|-|/")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _VOWEL = re.compile(r"[aeiouy]")
 _DOUBLED = re.compile(r"([^aeioulsz])\1$")  # stopped, setting
 
@@ -179,6 +180,9 @@ def read_compounds(lexicon: Path) -> dict[str, str]:
     """The one-word spelling of ``compounds.txt`` with the spelling in parts."""
     lines = [row[0] for row in read_rows(lexicon / "compounds.txt", 1)]
     return {line.replace(" ", ""): line for line in lines}
+
+
+JIEBA = "0.42.1"  # the version that the Rust port cuts like; cuts are stored in the index
 
 
 def rust_cutter(words: dict[str, int]) -> Cut:

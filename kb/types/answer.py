@@ -271,7 +271,8 @@ class MetBefore:
 
     `when` is the day it was resolved or the case's date (ISO 8601, empty where unknown), `cause`
     its cause's id and `cause_title` what that is called, `fix` what helped, in a line, `command` of
-    that fix, empty where there is none. The team's cause may be another than the likeliest one.
+    that fix, empty where there is none, `fix_id` and `fix_status` are its own. Its cause may be
+    another than the likeliest one.
     """
 
     entry: str
@@ -286,6 +287,8 @@ class MetBefore:
     differs: tuple[str, ...] = ()
     origin: Origin = ""
     cause_title: str = ""
+    fix_id: str = ""
+    fix_status: ClaimStatus = "unverified"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ import structlog
 import uvicorn
 
 from app.api import create_app
+from app.server.http_protocol import BoundedHead
 from kb.bootstrap import open_service
 from kb.knowledge.load import Knowledge, read_labels
 from kb.knowledge.notes import load_note
@@ -145,7 +146,7 @@ def running(service: object, settings: Settings, chat: object = None) -> Iterato
     listening = socket.socket(proto=socket.IPPROTO_TCP)  # named: answers are not delayed
     listening.bind(("127.0.0.1", 0))
     app = create_app(service, settings, chat=chat)  # type: ignore[arg-type]
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", http=BoundedHead))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

@@ -7,6 +7,13 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kb.evidence.capture import (
+    SCHEMA,
+    CapturedHost,
+    CaptureFile,
+    CaptureManifest,
+    write_capture,
+)
 from tests.kb.evidence.flight_recorder.test_analysis import FIRST, dump, entry
 from tests.kb.evidence.test_ras import DEAD
 from tests.kb.evidence.test_stacks import PLACES, elsewhere, waiting
@@ -73,7 +80,23 @@ ERROR_FILE = json.dumps(
         }
     }
 ).encode()
+CAPTURE = write_capture(
+    CaptureManifest(
+        schema=SCHEMA,
+        taken_at="2026-01-02T03:04:05+00:00",
+        job="7",
+        hosts=(CapturedHost(name="n1", ranks=(0, 1, 2, 3), processes=4),),
+        files=(
+            CaptureFile(name="n1/job.log", kind="log"),
+            CaptureFile(name="n1/processes.txt", kind="context"),
+            *(CaptureFile(name=f"n1/stacks/{name}", kind="evidence") for name in STACKS),
+        ),
+    ),
+    [BEHIND, b"CUDA out of memory: read by people alone\n", *STACKS.values()],
+)
 FILE_SETS = {
+    "capture": FileSet(files={"capture.tar.zst": CAPTURE}),
+    "capture-and-kernel": FileSet(files={"capture.tar.zst": CAPTURE, "dmesg.txt": FALLEN}),
     "log-and-kernel": FileSet(files={"rank-behind.log": BEHIND, "dmesg.txt": FALLEN}),
     "kernel-packed": FileSet(
         files={"rank-behind.log": BEHIND, "dmesg.txt.gz": gzip.compress(FALLEN)}

@@ -25,6 +25,7 @@ from kb.settings import Settings
 from kb.types.incident import LogReading
 from kb.types.vocabulary import Language
 from tests.app.face_inputs import FILE_SETS, INPUTS, WATCHDOG
+from tests.app.mcp.conftest import run_session
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -72,6 +73,17 @@ def diagnose_command(
     return code, json.loads(capfd.readouterr().out)
 
 
+def diagnose_over_mcp(service: Service, folder: Path, arguments: dict[str, Any]) -> Any:
+    """The structured answer of the tool, uncut."""
+    result = run_session(
+        service,
+        folder,
+        lambda client: client.call_tool("diagnose", arguments | {"detail": "full"}),
+    )
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_face_names_the_same_causes_in_the_same_order(
     real: Service,
@@ -80,7 +92,7 @@ def test_every_face_names_the_same_causes_in_the_same_order(
     capfd: pytest.CaptureFixture[str],
     name: str,
 ) -> None:
-    """Python, command line, the API by JSON, raw body and form, and the chat agree in causes."""
+    """Python, command line, MCP, the API by JSON, raw body and form, and the chat agree."""
     text = INPUTS[name]
     path = tmp_path / "job.log"
     path.write_text(text, encoding="utf-8")
@@ -88,6 +100,8 @@ def test_every_face_names_the_same_causes_in_the_same_order(
     code, of_command = diagnose_command(real, [str(path)], capfd)
     answers = [
         of_command,
+        diagnose_over_mcp(real, tmp_path, {"text": text}),
+        diagnose_over_mcp(real, tmp_path, {"paths": ["job.log"]}),
         api.post("/v1/diagnose", json={"text": text}).json(),
         api.put("/v1/diagnose", content=text.encode()).json(),
         api.post("/v1/diagnose", files=[("file", ("job.log", text.encode()))]).json(),
@@ -138,9 +152,11 @@ def test_every_face_reads_the_same_files_alike(
     parts = [("file", (path.name, path.read_bytes())) for path in paths]
     parts += [("dump", (path.name, path.read_bytes())) for path in dumps]
     _, of_command = diagnose_command(real, [*map(str, paths), *options], capfd)
+    arguments = {"paths": [*map(str, paths)], "dumps": [*map(str, dumps)], "lang": language}
     answers = [
         msgspec.to_builtins(real.answer(real.read_paths(paths, dumps=dumps), language=language)),
         of_command,
+        diagnose_over_mcp(real, tmp_path, arguments),
         api.post(f"/v1/diagnose?lang={language}", files=parts).json(),
     ]
     if rows.logs == 1:  # of several logs the first is the one that may begin with words

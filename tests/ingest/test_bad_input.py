@@ -46,6 +46,33 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("quiet.log", b"step 1\nstep 2\n", "tells of no timeout and no error"),
     ("case.md", b"---\nid: case\nproject: x\ncause: y\n---\n# zh\n", "missing required field"),
     ("front.md", b"---\ntitle: [\n---\nText of a write-up\n", "the front matter is not YAML"),
+    (
+        "bomb.md",
+        b"---\na: &a [x,x,x,x,x,x,x,x,x]\n"
+        + b"".join(
+            f"{name}: &{name} [{','.join([f'*{other}'] * 9)}]\n".encode()
+            for other, name in zip("abcdefgh", "bcdefghi", strict=True)
+        )
+        + b"title: *i\n---\nText of a write-up\n",
+        "refers to another place of itself",
+    ),
+    (
+        "merged.md",
+        b"---\na: &a {k: v}\nb: {<<: [*a, *a]}\n---\nText of a write-up\n",
+        "refers to another place of itself",
+    ),
+    (
+        "nested.md",
+        b"---\ntitle: " + b"[" * 20_000 + b"\n---\nText of a write-up\n",
+        "nests deeper than 8 levels",
+    ),
+    ("number.md", b"---\ntitle: !!int ''\n---\nText of a write-up\n", "is not YAML"),
+    ("key.md", b"---\n? {a: b}\n: c\n---\nText of a write-up\n", "is not YAML"),
+    (
+        "bomb-case.md",
+        b"---\nid: &a [x]\nproject: [*a, *a]\ncause: y\n---\n# zh\n",
+        "refers to another place of itself",
+    ),
     ("month.md", b"---\ndate: 2024-13-40\n---\nText of a write-up\n", "not YAML: month must be"),
 ]
 
@@ -225,3 +252,23 @@ def test_a_fault_of_the_program_does_not_end_the_run(
     report = ingestor.ingest_paths([case, write("page.txt", PAGE)])
     assert report.refused[0].reason == "could not be imported: ZeroDivisionError: case.md"
     assert len(sink.entries) == 1
+
+
+def test_links_out_of_a_folder_are_left_out(
+    tmp_path: Path, ingestor: Ingestor, write: Write, sink: MemorySink
+) -> None:
+    """A link inside a folder that leads elsewhere is refused by name; one inside it is taken."""
+    write("elsewhere/private.txt", PAGE)
+    write("folder/page.txt", PAGE)
+    folder = tmp_path / "folder"
+    (folder / "stolen.txt").symlink_to(tmp_path / "elsewhere" / "private.txt")
+    (folder / "other").symlink_to(tmp_path / "elsewhere")
+    (folder / "same.txt").symlink_to(folder / "page.txt")
+    report = ingestor.ingest_paths([folder])
+    assert report.added == 1
+    assert {Path(item.path).name: item.code for item in report.refused} == {
+        "stolen.txt": "outside_link",
+        "other": "outside_link",
+    }
+    assert all("elsewhere" not in entry.source_key for entry in sink.iter_entries())
+    assert ingestor.ingest_paths([folder / "stolen.txt"]).refused == ()  # named itself

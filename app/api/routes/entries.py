@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
@@ -34,8 +33,8 @@ from app.api.schemas import (
     FeedbackRequest,
     MergeRequest,
     NewEntry,
-    RefusedFile,
     ResolveRequest,
+    added_entries,
     entry_detail,
 )
 from app.inputs.contributions import (
@@ -56,7 +55,6 @@ from app.inputs.contributions import (
     restore,
 )
 from app.inputs.uploads import upload_folder
-from app.render.errors import why_refused
 from app.render.incident_markdown import render_incidents
 from kb.errors import InputError
 from kb.knowledge.labels import Words
@@ -92,7 +90,7 @@ async def add(request: Request) -> Response:
     if media == JSON:
         body = await read_json(request, NewEntry, limit=context.settings.max_body)
         report = await context.run(
-            lambda: add_text(context.service, body.text, name=body.name), long=True
+            lambda: add_text(context.service, body.text, name=body.name), write=True
         )
     elif media == FORM:
         report = await _add_form(request, context)
@@ -100,7 +98,7 @@ async def add(request: Request) -> Response:
         raise unsupported(media, tuple(_BODIES))
     single = len(report.entries) == 1
     headers = {"Location": f"/v1/entries/{report.entries[0]}"} if single else None
-    return json_response(_added(report, words_of(request)), status=201, headers=headers)
+    return json_response(added_entries(report, words_of(request)), status=201, headers=headers)
 
 
 async def _add_form(request: Request, context: ApiContext) -> ImportReport:
@@ -119,24 +117,7 @@ async def _add_form(request: Request, context: ApiContext) -> ImportReport:
                     folder.add(name, content)
                 return add_files(context.service, folder.paths)
 
-        return await context.run(work, long=True)
-
-
-def _added(report: ImportReport, words: Words) -> AddedEntries:
-    return AddedEntries(
-        added=report.added,
-        updated=report.updated,
-        unchanged=report.unchanged,
-        ids=tuple(report.entries),
-        refused=tuple(
-            RefusedFile(
-                name=Path(item.path).name,
-                reason=why_refused(item.reason, words, code=item.code, values=item.values),
-            )
-            for item in report.refused
-        ),
-        near_duplicates=tuple(report.near_duplicates),
-    )
+        return await context.run(work, write=True)
 
 
 @router.post(
@@ -152,7 +133,7 @@ async def resolve_entry(request: Request, identifier: str) -> Response:
     body = await read_json(request, ResolveRequest, limit=context.settings.max_body)
     resolution, by = Resolution(**msgspec.structs.asdict(body)), key_name(request)
     entry = await context.run(
-        lambda: resolve(context.service, identifier, resolution, by=by), long=True
+        lambda: resolve(context.service, identifier, resolution, by=by), write=True
     )
     return json_response(entry_detail(entry))
 
@@ -169,7 +150,7 @@ async def edit_entry(request: Request, identifier: str) -> Response:
     context = context_of(request)
     body = await read_json(request, EditRequest, limit=context.settings.max_body)
     changes, by = Changes(**msgspec.structs.asdict(body)), key_name(request)
-    entry = await context.run(lambda: edit(context.service, identifier, changes, by=by), long=True)
+    entry = await context.run(lambda: edit(context.service, identifier, changes, by=by), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -184,7 +165,7 @@ async def merge_entries(request: Request, identifier: str) -> Response:
     """Merge others into this incident; their ids lead to it from now on."""
     context = context_of(request)
     body = await read_json(request, MergeRequest, limit=context.settings.max_body)
-    entry = await context.run(lambda: merge(context.service, identifier, body.ids), long=True)
+    entry = await context.run(lambda: merge(context.service, identifier, body.ids), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -217,7 +198,7 @@ async def delete_entry(request: Request, identifier: str, for_good: ForGood = Fa
     `for_good=true`, at once or later.
     """
     context = context_of(request)
-    await context.run(lambda: delete(context.service, identifier, for_good=for_good), long=True)
+    await context.run(lambda: delete(context.service, identifier, for_good=for_good), write=True)
     if for_good:
         return Response(status_code=204)
     path = f"/v1/entries/{quote(identifier, safe='')}/restore"
@@ -233,7 +214,7 @@ async def delete_entry(request: Request, identifier: str, for_good: ForGood = Fa
 async def restore_entry(request: Request, identifier: str) -> Response:
     """Bring an entry back as it was before it was deleted, in the last 30 days."""
     context = context_of(request)
-    entry = await context.run(lambda: restore(context.service, identifier), long=True)
+    entry = await context.run(lambda: restore(context.service, identifier), write=True)
     return json_response(entry_detail(entry))
 
 
@@ -255,7 +236,7 @@ async def give_feedback(request: Request) -> Response:
     about = feedback.diagnosis or feedback.entry
     by = f"api:{name}:{about}" if name and about else ""
     stored = await context.run(
-        lambda: add_feedback(context.service, feedback, source="api", by=by), long=True
+        lambda: add_feedback(context.service, feedback, source="api", by=by), write=True
     )
     return json_response(stored, status=201)
 
@@ -278,7 +259,7 @@ async def put_feedback(request: Request, identifier: str) -> Response:
     context = context_of(request)
     feedback = await _feedback(request)
     stored = await context.run(
-        lambda: change_feedback(context.service, identifier, feedback), long=True
+        lambda: change_feedback(context.service, identifier, feedback), write=True
     )
     return json_response(stored)
 
@@ -293,7 +274,7 @@ async def put_feedback(request: Request, identifier: str) -> Response:
 async def take_back_feedback(request: Request, identifier: str) -> Response:
     """Delete the feedback of that id: it counts nowhere from now on."""
     context = context_of(request)
-    await context.run(lambda: delete_feedback(context.service, identifier), long=True)
+    await context.run(lambda: delete_feedback(context.service, identifier), write=True)
     return Response(status_code=204)
 
 
@@ -306,7 +287,7 @@ async def take_back_feedback(request: Request, identifier: str) -> Response:
 async def all_feedback(request: Request, limit: Limit = 50, offset: Offset = 0) -> Response:
     """Feedback, oldest first; the header Link leads to the next page."""
     context = context_of(request)
-    stored = await context.run(lambda: read_feedback(context.service), long=True)
+    stored = await context.run(lambda: read_feedback(context.service), write=True)
     following = offset + limit if len(stored) > offset + limit else None
     page = FeedbackPage(items=stored[offset : offset + limit], offset=offset, next_offset=following)
     return tagged(request, json_response(page, headers=next_page(request, following)))

@@ -6,6 +6,7 @@ import structlog
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from app.api.auth import read_access
 from app.api.context import context_of
 from app.api.responses import json_response
 from app.api.schemas import Alive
@@ -50,9 +51,10 @@ async def readyz(request: Request) -> Response:
     summary="Prometheus metrics",
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    dependencies=[read_access],
 )
 async def metrics(request: Request) -> Response:
-    """Numbers of this process in Prometheus' text format."""
+    """Numbers of this process in Prometheus' text format; with a key where there are keys."""
     context = context_of(request)
     numbers = context.metrics
     text = await context.run(numbers.text, long=True)  # counting incidents may read the store

@@ -140,8 +140,10 @@ def _causes(answer: Diagnosis, words: Words) -> list[Block]:
         reasons = [_evidence(item, words, quotes) for item in cause.evidence[:EVIDENCE]]
         line = kit.paragraph(title, kit.spacing(share))
         blocks.append(kit.rich_text(line, *kit.bullets(reasons)))
-    restart = f"{words('heading.restart')}: {present.restart_advice(shown[0], words)}"
-    blocks.append(kit.context(present.unknown_share(answer, words), restart))
+    notes = [present.unknown_share(answer, words)]
+    if not head.names_another_cause(answer):
+        notes.append(f"{words('heading.restart')}: {present.restart_advice(shown[0], words)}")
+    blocks.append(kit.context(*notes))
     return blocks
 
 

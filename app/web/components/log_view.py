@@ -20,7 +20,7 @@ MARGIN = 120  # lines read beyond for redaction: a private key begins before the
 MAX_MARKS = 60  # windows are for reading; more marks than this nobody reads
 MAX_LINE = 600  # characters of a shown line
 
-_NUMBERED = re.compile(r"\0(\d+)\0([^\0]*)")
+_NUMBERED = re.compile(r"\0([0-9]+)\0([^\0]*)")
 
 Mark = Literal["", "error", "evidence"]
 Place = tuple[str, int]  # file ("" for pasted text) and line, counted from 1

@@ -24,8 +24,7 @@ from kb.chat.answers.conversation import (
     answer_recap,
     answer_unclear,
 )
-from kb.chat.answers.notes import answer_how_to
-from kb.chat.answers.settings import answer_setting
+from kb.chat.answers.notes import answer_how_to, answer_setting_question
 from kb.chat.answers.timeline import answer_happened
 from kb.chat.answers.verdict import answer_log, answer_tell
 from kb.chat.types import Intent
@@ -42,7 +41,7 @@ ANSWERS: Mapping[Intent, Callable[[IntentAnswer], None]] = {
     "case": answer_case,
     "similar": answer_similar,
     "cause": answer_cause,
-    "setting": answer_setting,
+    "setting": answer_setting_question,
     "how_to": answer_how_to,
     "search": answer_search,
     "language": answer_language,

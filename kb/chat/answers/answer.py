@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from kb.chat.assessment import Assessment, is_foreign
-from kb.chat.intents import UserRequest
+from kb.chat.assessment import Assessment
+from kb.chat.checks import is_foreign
+from kb.chat.meaning import UserRequest
+from kb.chat.phrases import Phrasebook
 from kb.chat.types import (
     Change,
     Citation,
@@ -78,6 +80,7 @@ class IntentAnswer:
     """
 
     service: Service
+    phrases: Phrasebook
     words: Words
     step: Step
     request: UserRequest

@@ -22,17 +22,6 @@ SECTIONS = {"symptoms": "chat.case_symptoms", "causes": "chat.case_cause"}
 MIN_SHARE = 0.5  # of the wanted words that a case must have
 TIES = 8  # equally well named cases that are compared with the incident
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.+-]{1,60}|[\u4e00-\u9fff]{2,12}")
-# Words of the request itself; they name no case.
-_REQUEST = frozenset(
-    "show me the case cases see open please display read give view tell about what look at more"  # noqa: SIM905 - a word list reads better so
-    " second first third details detail of on in one that this it which is can you number link an"
-    " a source thread issue and got any real have has anyone examples example some like mine pls"
-    " please this".split()
-)
-_REQUEST_ZH = re.compile(
-    "看一?看|看下|展示|打开|显示|给我|讲讲|说说|查看|详细|介绍|一下|那个|案例|例子|的|第.个"
-    "|有没有|有|真实|实际|具体|现成|类似|没有?|吗|呢|贴|发|来|找|一?个|链接|issue|我|看"
-)
 
 
 def answer_case(answer: IntentAnswer) -> None:
@@ -86,7 +75,7 @@ def answer_search(answer: IntentAnswer) -> None:
     if repeated:
         _say_choice(answer, repeated)
         return
-    if answer.assessment is not None and not causes and not _wanted(text):
+    if answer.assessment is not None and not causes and not _wanted(answer, text):
         answer_similar(answer)
         return
     filters = Filters(kinds=("case",))
@@ -142,7 +131,7 @@ def _find(answer: IntentAnswer) -> list[Entry]:
     if named is not None:
         return [named]
     of_incident = [case.id for case in answer.diagnosis.cases] if answer.diagnosis else []
-    wanted = _wanted(text)
+    wanted = _wanted(answer, text)
     if ordinal:
         turns = reversed(answer.conversation.turns)
         listed = next((turn.reply.cases for turn in turns if turn.reply.cases), None)
@@ -165,10 +154,10 @@ def _entry(answer: IntentAnswer, name: str) -> Entry | None:
         return None
 
 
-def _wanted(text: str) -> list[str]:
+def _wanted(answer: IntentAnswer, text: str) -> list[str]:
     """The words of a request that say anything of the cases wanted."""
-    words = _WORD.findall(_REQUEST_ZH.sub(" ", text.lower()))
-    return [word for word in words if word not in _REQUEST]
+    words = _WORD.findall(answer.phrases.without_case_request(text.lower()))
+    return [word for word in words if not answer.phrases.is_case_request(word)]
 
 
 def _best_named(cases: list[Entry], wanted: list[str]) -> list[Entry]:

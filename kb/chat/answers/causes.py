@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer
-from kb.chat.assessment import mid_sentence
+from kb.chat.checks import mid_sentence
 from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.wording import is_likely, model_percent
 from kb.types.incident import Incident

@@ -9,6 +9,7 @@ from kb.chat.answers.settings import answer_setting
 from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 1  # notes named beside the one that is shown
+BESIDE_SETTING = 0.5  # score of a note that is told beside what a setting is
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -22,6 +23,19 @@ def answer_how_to(answer: IntentAnswer) -> None:
             answer.say("hint", "chat.see_note", (cite_note(hit),), title=hit.title, id=hit.note.id)
     else:
         answer_setting(answer)
+    if not answer.statements:
+        answer.say("note", "chat.no_answer")
+
+
+def answer_setting_question(answer: IntentAnswer) -> None:
+    """What is true of the settings named, and the note about them where more is asked."""
+    answer_setting(answer)
+    if answer.request.form != "meaning" or not answer.statements:
+        least = BESIDE_SETTING if answer.statements else 0.0
+        for hit in find_notes(answer, least=least)[:1]:
+            say_note(answer, hit)
+    if not answer.statements:
+        answer.say("note", "chat.no_answer")
 
 
 def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ...]:

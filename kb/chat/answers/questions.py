@@ -6,7 +6,6 @@ something means, how it is done. What nothing here has a source for is said to b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from kb.chat.answers.answer import IntentAnswer, cite_note, cite_remark, shorten
@@ -14,7 +13,7 @@ from kb.chat.answers.causes import say_confirm, say_definition, say_fix, say_for
 from kb.chat.answers.conversation import say_kept
 from kb.chat.answers.movement import listing
 from kb.chat.answers.notes import find_notes, say_note
-from kb.chat.assessment import find_check, mid_sentence, tools_in
+from kb.chat.checks import find_check, mid_sentence
 from kb.chat.types import Change, Intent, QuestionForm, Turn
 from kb.diagnose.wording import model_percent
 from kb.text.tokenizer import default_tokenizer
@@ -42,13 +41,6 @@ OPEN: frozenset[Intent] = frozenset(
     {"why", "happened", "help", "unclear", "off_topic", "how_to", "search"}
 )
 OWN_POINTS = 1.8  # of a fix that is meant rather than the one for the cause spoken of
-_NO_RESTART = re.compile(
-    r"(?i)(?:not|n['’]t)\b[^.?]{0,30}(?:restart|reboot)|不(?:是|要|用)[^。？?]{0,6}重启"
-)
-_RESTART = re.compile(r"(?i)restart|reboot|重启|重跑")
-_KEPT = re.compile(r"(?i)\b(?:keep|kept|stored?|recorded|saved?)\b|记(?:了|下|录)|存(?:了|下)")
-_POINTING = re.compile(r"(?i)\b(?:that|this|it|those|these)\b|这|那|它")
-_OPTIONS = re.compile(r"(?i)\b(?:pass(?:es)?|options?|check|test)\b|选项|检查|那一?步|通过|卡住或")
 
 
 def answer_question(answer: IntentAnswer) -> bool:
@@ -59,7 +51,7 @@ def answer_question(answer: IntentAnswer) -> bool:
     request = answer.request
     if answer.assessment is None or answer.leading is None or request.intent not in BY_FORM:
         return False
-    if _KEPT.search(request.text) and say_kept(answer):
+    if answer.phrases.asks_for_record(request.text) and say_kept(answer):
         return True
     of_ranking = request.form in ("movement", "standing", "choice")
     if (request.ordinal and not of_ranking) or (
@@ -90,7 +82,7 @@ def _say_subject(answer: IntentAnswer) -> bool:
     """
     engine = answer.service.engine
     text = answer.request.text
-    if _POINTING.search(text):  # at what was told just before
+    if answer.phrases.is_pointing(text):  # at what was told just before
         text = " ".join((*answer.conversation.remarks[-1:], text))
     signals = engine.observations(answer.service.read_text(text))
     nats: dict[str, float] = {}
@@ -236,11 +228,7 @@ def _say_apart(answer: IntentAnswer, first: str, second: str) -> None:
 def _proposal(answer: IntentAnswer) -> bool:
     """Whether doing something would help: the fix it is, and for which cause."""
     text = answer.request.text
-    if (
-        answer.request.intent == "restart"
-        and _RESTART.search(text)
-        and not _NO_RESTART.search(text)
-    ):
+    if answer.request.intent == "restart" and answer.phrases.is_restart(text):
         return False
     if _say_note(answer, least=NOTE_ANSWERS):
         return True
@@ -275,9 +263,9 @@ def _meaning(answer: IntentAnswer) -> bool:
     request = answer.request
     few = len(default_tokenizer().tokens(request.text)) <= FEW_WORDS
     short = len(default_tokenizer().tokens(request.text)) <= 3 * FEW_WORDS
-    if short and _OPTIONS.search(request.text) and _explain_check(answer):
+    if short and answer.phrases.is_about_check(request.text) and _explain_check(answer):
         return True
-    if few and _POINTING.search(request.text) and not request.causes:
+    if few and answer.phrases.is_pointing(request.text) and not request.causes:
         return _movement(answer) or _standing(answer)
     if _say_note(answer, least=NOTE_ANSWERS):
         return True
@@ -295,9 +283,9 @@ def _how(answer: IntentAnswer) -> bool:
     has_own = answer.request.intent in ("fix", "next") and count <= 2 * FEW_WORDS
     if count > FEW_WORDS and _say_note(answer, least=NOTE_ANSWERS):
         return True
-    tools = tools_in(answer.request.text)
+    tools = answer.phrases.tools_in(answer.request.text)
     for check in _checks(answer):
-        if tools & tools_in(check.command):
+        if tools & answer.phrases.tools_in(check.command):
             _say_check(answer, check)
             return True
     fitting = _fitting_fix(answer, least=OWN_POINTS if has_own else FITTING_FIX)

@@ -11,7 +11,7 @@ from kb.chat.answers.causes import answer_next, say_runner_up
 from kb.chat.answers.conversation import observation, say_kept
 from kb.chat.answers.movement import listing, say_changes, say_first_fix
 from kb.chat.answers.settings import cite_setting
-from kb.chat.assessment import askable_checks, find_check, mid_sentence
+from kb.chat.checks import askable_checks, find_check, mid_sentence
 from kb.chat.types import Citation, Statement
 from kb.types.answer import Diagnosis, RankedCause
 

@@ -23,16 +23,18 @@ import msgspec
 
 from kb.errors import InputError
 from kb.evidence.flight_recorder.unpickle import MAX_CONTAINERS, load_plain
+from kb.evidence.limits import EvidenceLimits
 
 SUPPORTED_MAJOR = 2
 MAX_ENTRIES = 200_000  # 100 times the recorder's default buffer
 MAX_NUMBER = 1 << 62  # numbers of the recorder are 64 bits
 MAX_RANKS = 1_000_000  # no job is larger; a wrong rank list must not make a table of 2^63
 MAX_MEMBERS = 16_000_000  # length of all rank lists; 16,384 ranks in 140 groups, as text
+ENTRIES_A_LOOK = 1024  # entries between two looks at the clock
 MAX_DTYPE = 64  # characters; no data type has a longer name
 
-_RANK = re.compile(r"(\d+)(?:\.[A-Za-z]+)*\Z")
-_P2P = re.compile(r"(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})\Z")
+_RANK = re.compile(r"(?<![0-9])([0-9]{1,9})(?:\.[A-Za-z]{1,9}){0,4}\Z")
+_P2P = re.compile(r"(send|recv) ([0-9]{1,7})(?:->|<-)([0-9]{1,7})\Z")
 _TODO = "pass the folder the flight recorder wrote: one file a rank, the name ends in the rank"
 
 
@@ -105,7 +107,7 @@ def version_pair(version: str) -> tuple[int, int]:
     Raises:
         InputError: not two numbers joined by a dot.
     """
-    match = re.fullmatch(r"(\d{1,4})\.(\d{1,4})", version)
+    match = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})", version)
     if match is None:
         raise InputError(
             f"format version {version!r} is not a number pair",
@@ -126,17 +128,22 @@ def looks_like_dump(data: bytes) -> bool:
     )
 
 
-def parse_dump(data: bytes, *, name: str) -> Dump:
+def parse_dump(data: bytes, *, name: str, limits: EvidenceLimits | None = None) -> Dump:
     """Turn the bytes of a dump into a value; `name` is the file's name and gives the rank.
+
+    `limits` are those of the request it belongs to; alone it has a request's to itself.
 
     Raises:
         InputError: hostile, of another format, or without a rank in its name. The message names
             the file and the next step.
+        SlowInputError: it takes longer than the limits allow.
     """
+    limits = limits or EvidenceLimits(size=len(data))
     match = _RANK.search(name)
     if match is None or int(match[1]) > MAX_RANKS:
         raise _refused("dump_rank", name, ": the name does not end in a rank")
-    value = load_plain(data, name=name) if data[:1] == b"\x80" else _load_json(data, name)
+    is_pickle = data[:1] == b"\x80"
+    value = load_plain(data, name=name, limits=limits) if is_pickle else _load_json(data, name)
     if not isinstance(value, dict) or not ({"entries", "pg_status"} & value.keys()):
         raise _refused("no_dump", name, " is no flight-recorder dump")
     version = _text(value.get("version"))
@@ -148,16 +155,18 @@ def parse_dump(data: bytes, *, name: str) -> Dump:
             values={"name": name, "version": version},
         )
     raw_entries = value.get("entries")
-    entries = [
-        _entry(item)
-        for item in (raw_entries if isinstance(raw_entries, (list, tuple)) else ())[-MAX_ENTRIES:]
-        if isinstance(item, dict)
-    ]
+    entries: list[RecordedOperation] = []
+    listed = raw_entries if isinstance(raw_entries, (list, tuple)) else ()
+    for number, item in enumerate(listed[-MAX_ENTRIES:]):
+        if number % ENTRIES_A_LOOK == 0:
+            limits.check_time()
+        if isinstance(item, dict):
+            entries.append(_entry(item))
     return Dump(
         rank=int(match[1]),
         version=version,
         library=_text(value.get("nccl_version")) or _text(value.get("comm_lib_version")),
-        members=_members(value.get("pg_config"), name),
+        members=_members(value.get("pg_config"), name, limits),
         status=_status(value.get("pg_status")),
         entries=tuple(sorted(entries, key=lambda entry: entry.record)),
     )
@@ -192,7 +201,7 @@ def _dicts(value: object) -> Sequence[tuple[str, Mapping[str, object]]]:
     return [(str(key), item) for key, item in value.items() if isinstance(item, dict)]
 
 
-def _members(value: object, file: str) -> dict[GroupKey, tuple[int, ...]]:
+def _members(value: object, file: str, limits: EvidenceLimits) -> dict[GroupKey, tuple[int, ...]]:
     """The groups' ranks; a pickle may share one list among any number of groups.
 
     Raises:
@@ -207,13 +216,14 @@ def _members(value: object, file: str) -> dict[GroupKey, tuple[int, ...]]:
             raise _refused("no_dump", file, " lists more ranks than any job has")
         numbers: tuple[int, ...] = ()
         if isinstance(ranks, str):
-            numbers = tuple(int(part) for part in re.findall(r"\d{1,7}", ranks))
+            numbers = tuple(int(part) for part in re.findall(r"[0-9]{1,7}", ranks))
         elif isinstance(ranks, (list, tuple)):
             numbers = tuple(_number(rank) for rank in ranks)
         numbers = tuple(rank for rank in numbers if 0 <= rank <= MAX_RANKS)
         if numbers:
             key = GroupKey(name=_text(group.get("name")) or name, desc=_text(group.get("desc")))
             members[key] = numbers
+            limits.take_members(len(numbers), file)
     return members
 
 

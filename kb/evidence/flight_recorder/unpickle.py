@@ -18,10 +18,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kb.errors import InputError
+from kb.evidence.limits import EvidenceLimits
 
 MAX_BYTES = 256 * 1024 * 1024  # 20 times the largest dump of the default 2000 entries with stacks
 MAX_OPS = 30_000_000  # opcodes of a dump of that size; bounds time
 MAX_CONTAINERS = 2_000_000  # containers and memo places; 200,000 entries hold 1.7 million
+STEPS_A_LOOK = 1 << 16  # opcodes between two looks at the clock
 MAX_PLACES = MAX_OPS  # values in it, shared ones counted wherever they stand
 MAX_DEPTH = 24  # a dump nests 5 deep (dump, entries, entry, sizes, size)
 
@@ -41,20 +43,22 @@ _HOLDING = frozenset(
 _KEYS = (str, bytes)  # their hashes are salted; numbers can be chosen to share one
 
 
-def load_plain(data: bytes, *, name: str) -> object:
+def load_plain(data: bytes, *, name: str, limits: EvidenceLimits | None = None) -> object:
     """Read a pickle that holds nothing but dicts, lists, tuples, text, bytes, numbers and None.
 
-    `name` is the file's name, for messages.
+    `name` is the file's name, for messages; `limits` are those of the request it belongs to.
 
     Raises:
         InputError: the pickle would run code, lies about its size, nests too deep, holds too much,
             is cut off, or is no pickle at all. Nothing of it has been executed.
+        SlowInputError: it takes longer than the limits allow.
     """
+    limits = limits or EvidenceLimits(size=len(data))
     try:
         if len(data) > MAX_BYTES:
             raise _RefusedError(f"is {len(data):,} bytes, above the limit of {MAX_BYTES:,}")
-        value = _Builder().build(data)
-        _measure(value, {}, 0)
+        value = _Builder().build(data, limits)
+        places, _ = _measure(value, {}, 0)
     except _RefusedError as error:
         what, cause = str(error), error.__cause__
     except (ValueError, TypeError) as error:
@@ -62,6 +66,7 @@ def load_plain(data: bytes, *, name: str) -> object:
     except (IndexError, KeyError, MemoryError, OverflowError) as error:
         what, cause = f"is a damaged pickle ({type(error).__name__})", error
     else:
+        limits.take_places(places, name)
         return value
     raise InputError(
         f"{name} {what}; it was not loaded",
@@ -112,11 +117,12 @@ class _Builder:
             **dict.fromkeys(_LITERALS, push),
         }
 
-    def build(self, data: bytes) -> object:
+    def build(self, data: bytes, limits: EvidenceLimits) -> object:
         """The value the opcodes up to STOP write down.
 
         Raises:
             _RefusedError: an opcode does something else, or there are too many.
+            SlowInputError: it takes longer than the limits allow.
             ValueError: the bytes are no opcodes; other errors come of a stack that does not fit.
         """
         acts = self._acts
@@ -130,6 +136,8 @@ class _Builder:
                 )
             act(argument)
             containers += opcode.name in _HOLDING
+            if steps % STEPS_A_LOOK == 0:
+                limits.check_time()
             if steps > MAX_OPS:
                 raise _RefusedError(f"has more than {MAX_OPS:,} steps")
             if containers > MAX_CONTAINERS:

@@ -140,7 +140,7 @@ def _listed(events: Sequence[Event], why: _Reason) -> Iterator[Culprit]:
     """Ranks of a printed list such as ``[3, 7]``."""
     for event in events:
         for text in event.fields.get("peers", "").split(","):
-            if text.strip().isdigit():
+            if text.strip().isdecimal():
                 yield from _at(event, int(text), why)
 
 

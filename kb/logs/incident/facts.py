@@ -268,7 +268,7 @@ def _clock(observations: Observations) -> Iterator[Fact]:
     if limit < UNIT_SLIP_MS and report.ran_ms and report.ran_ms > 100 * limit:
         yield _fact("timeout_in_wrong_unit", report.event, f"{limit} ms, ran {report.ran_ms} ms")
     configured = observations.incident.settings.get("NCCL_TIMEOUT", "")
-    if configured.isdigit() and limit not in (int(configured) * 1000, int(configured)):
+    if configured.isdecimal() and limit not in (int(configured) * 1000, int(configured)):
         detail = f"NCCL_TIMEOUT={configured}, limit {limit} ms"
         yield _fact("nccl_timeout_ignored", report.event, detail)
 
@@ -315,7 +315,7 @@ def _hosts(observations: Observations) -> set[str]:
     """Hosts named by prefixes and by the addresses of failed peers; loopback is no other host."""
     hosts = {event.host for event in observations.log.events if event.host}
     for event in observations.log.of(EventRole.PEER_ADDRESS):
-        match = re.match(r"(?!127\.)\d+\.\d+\.\d+\.\d+", event.fields.get("addr", ""))
+        match = re.match(r"(?!127\.)[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+", event.fields.get("addr", ""))
         if match:
             hosts.add(match[0])
     return hosts

@@ -15,9 +15,9 @@ from kb.types.incident import Event, LogReading
 from kb.types.vocabulary import EventRole
 
 GPU_BACKENDS = frozenset({"nccl", "rccl", "hccl"})
-NO_HOSTS = re.compile(r"(?:localhost(?:\..*)?|127\.\d+\.\d+\.\d+|::1|\(?null\)?|<N/A>)\Z")
+NO_HOSTS = re.compile(r"(?:localhost(?:\..*)?|127\.[0-9]+\.[0-9]+\.[0-9]+|::1|\(?null\)?|<N/A>)\Z")
 MAX_CULPRITS = 16  # a rack that lost power says no more with each further place
-_RANKS = re.compile(r"\d{1,6}")
+_RANKS = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def _place(rank: int, signs: Sequence[_Sign]) -> RankPlace:
 
 
 def _signs(log: EventLog, has_gpus: bool) -> Iterator[_Sign]:
-    sizes = [int(size) for e in log.events if (size := e.fields.get("world_size", "")).isdigit()]
+    sizes = [int(size) for e in log.events if (size := e.fields.get("world_size", "")).isdecimal()]
     listing = log.vocabulary.players(EventRole.RANK_PLACE)
     for event in log.events:
         get = event.fields.get

@@ -58,7 +58,7 @@ def _stacks(log: EventLog, opens: Callable[[Event], bool]) -> Iterator[tuple[Eve
     own_errors = _own_errors(log)
     for event in log.of(EventRole.TRACEBACK, EventRole.THREAD_STACK):
         until = event.fields.get("until", "")
-        broke = until.isdigit() and (event.file, int(until)) in own_errors
+        broke = until.isdecimal() and (event.file, int(until)) in own_errors
         frames = frames_of(event.fields.get("frames", ""))
         if frames and not broke and not _LAUNCHER.search(frames[0].file) and opens(event):
             gil = bool(event.fields.get("gil"))

@@ -18,7 +18,7 @@ INTERLEAVED_LINES = 20  # prints of ranks that do the same stand this close, in 
 STEPS_COMPARED = 3  # the last ones; of fewer one may just be a pause
 SLOWER = 1.3  # a step that takes so many times the one before is no jitter
 MUCH_SLOWER = 3.0  # from the first to the last steps shown
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,9 @@ MAX_FRAMES = 40  # innermost of a traceback
 CODE_CHARS = 200  # of a line of source code
 BEFORE_BYTES = 2048  # in front of a thread's head stand its process and perhaps a heading
 PATH_PARTS = 3  # of a file's path that are taken: enough to tell a library's
-_PACKAGES = re.compile(r".*/(?=(?:site|dist)-packages/)")
-_FRAME = re.compile(r'^\s{1,60}File "([^"\n]{1,400})", line (\d{1,7}), in ([^\n]{1,120})$')
-_FRAME_LINE = re.compile(r"^(.{1,160}) \((.{1,400}):(\d{1,7})\)$")
+PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+_FRAME = re.compile(r'^\s{1,60}File "([^"\n]{1,400})", line ([0-9]{1,7}), in ([^\n]{1,120})$')
+_FRAME_LINE = re.compile(r"^(.{1,160}) \((.{1,400}):([0-9]{1,7})\)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +116,8 @@ def _short(path: str) -> str:
     """The end of a whole path, with its package where it is one's; `/` stands for the rest."""
     if not path.startswith("/"):
         return path
-    packages = _PACKAGES.sub("/", path)
-    return packages if packages != path else "/" + "/".join(path.split("/")[1:][-PATH_PARTS:])
+    packages = max(path.rfind(f"/{folder}/") for folder in PACKAGE_FOLDERS)
+    return path[packages:] if packages >= 0 else "/" + "/".join(path.split("/")[1:][-PATH_PARTS:])
 
 
 def _text(frames: Sequence[Frame]) -> str:

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 FRONT_CHARS = 200
-_TIME = r"(?P<h>[01]?\d|2[0-3]):(?P<mi>[0-5]\d):(?P<s>[0-5]\d)(?:[.,:](?P<f>\d{1,9}))?"
-_ISO = re.compile(r"(?P<y>20\d\d)[-/](?P<mo>[01]\d)[-/](?P<d>[0-3]\d)[T _-]+" + _TIME)
-_GLOG = re.compile(r"(?<![A-Za-z0-9])[IWEF](?P<mo>0?[1-9]|1[0-2])(?P<d>[0-3]\d) " + _TIME)
-_MONTH_DAY = re.compile(r"(?<!\d)(?P<mo>[01]\d)[-/](?P<d>[0-3]\d) " + _TIME)
+_TIME = r"(?P<h>[01]?[0-9]|2[0-3]):(?P<mi>[0-5][0-9]):(?P<s>[0-5][0-9])(?:[.,:](?P<f>[0-9]{1,9}))?"
+_ISO = re.compile(r"(?P<y>20[0-9][0-9])[-/](?P<mo>[01][0-9])[-/](?P<d>[0-3][0-9])[T _-]+" + _TIME)
+_GLOG = re.compile(r"(?<![A-Za-z0-9])[IWEF](?P<mo>0?[1-9]|1[0-2])(?P<d>[0-3][0-9]) " + _TIME)
+_MONTH_DAY = re.compile(r"(?<![0-9])(?P<mo>[01][0-9])[-/](?P<d>[0-3][0-9]) " + _TIME)
 _SYSLOG = re.compile(
-    r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<d>[0-3]?\d) "
+    r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<d>[0-3]?[0-9]) "
     + _TIME
-    + r"(?: (?P<y>20\d\d))?"
+    + r"(?: (?P<y>20[0-9][0-9]))?"
 )
-_BARE = re.compile(r"(?<![\d:])" + _TIME + r"(?![:\d])")
-_MINUTES = re.compile(r":[0-5]\d:[0-5]\d")  # in each of them; where it is not, neither are they
+_BARE = re.compile(r"(?<![0-9:])" + _TIME + r"(?![:0-9])")
+_MINUTES = re.compile(
+    r":[0-5][0-9]:[0-5][0-9]"
+)  # in each of them; where it is not, neither are they
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 NO_YEAR = 1970  # where only month and day are printed, seconds count from that year's start
 

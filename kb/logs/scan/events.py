@@ -238,11 +238,11 @@ class EventCollector:
         A launcher prints of others: what its own line or file is called by is not their rank.
         """
         if self.vocabulary.plays(pattern, EventRole.LAUNCHER):
-            return int(words) if words.isdigit() else None
+            return int(words) if words.isdecimal() else None
         program = prefix.program_rank(front)
         if program is not None:
             return program
-        if words.isdigit() and int(words) < prefix.MAX_RANK:
+        if words.isdecimal() and int(words) < prefix.MAX_RANK:
             return int(words)
         return rank if who.rank is None else who.rank
 
@@ -359,7 +359,7 @@ def join_rows(events: Sequence[Event], vocabulary: EventVocabulary) -> tuple[Eve
 def _located(event: Event, ranks: Mapping[str, int], *, alone: bool) -> Event:
     """An event about a process of no known rank with that rank, where it can be told."""
     pid, place = event.fields.get("pid", ""), event.fields.get("local_rank", "")
-    if event.rank is not None or not place.isdigit():
+    if event.rank is not None or not place.isdecimal():
         return event
     return replace(event, rank=ranks.get(pid, int(place) if alone else None))
 

@@ -14,46 +14,52 @@ FRONT_CHARS = 300  # launchers, time stamps and loggers together stay below this
 # Most certain first: the program's own word, then the launcher's, then the loggers'. Each with
 # pieces of which one stands in any match: looking for those is ten times as fast.
 _RANK = (
-    (("ank",), re.compile(r"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]")),
+    (("ank",), re.compile(r"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?([0-9]{1,6})\]")),
     (
         ("[default", "[trainer", "[worker", "[actor"),
-        re.compile(r"\[(?:default|trainer|worker|actor)_?(\d{1,6})(?:\|\d+)?\] ?:"),
+        re.compile(r"\[(?:default|trainer|worker|actor)_?([0-9]{1,6})(?:\|[0-9]+)?\] ?:"),
     ),
-    (("]:",), re.compile(r"^\s{0,8}\[(\d{1,5})\]:")),  # torchrun of a role without a name
-    ((": ",), re.compile(r"^\s{0,8}(\d{1,5}): ")),  # srun --label
-    (("]<std",), re.compile(r"\[\d+,(\d{1,6})\]<std(?:out|err|diag)>")),  # mpirun --tag-output
+    (("]:",), re.compile(r"^\s{0,8}\[([0-9]{1,5})\]:")),  # torchrun of a role without a name
+    ((": ",), re.compile(r"^\s{0,8}([0-9]{1,5}): ")),  # srun --label
+    (
+        ("]<std",),
+        re.compile(r"\[[0-9]+,([0-9]{1,6})\]<std(?:out|err|diag)>"),
+    ),  # mpirun --tag-output
     (
         ("ank", "RANK"),
-        re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}(\d{1,6})\b"),
+        re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}([0-9]{1,6})\b"),
     ),
-    (("TP",), re.compile(r"\[(?:[^\]]{0,60} )?TP(\d{1,4})(?: [A-Z]{2}\d+)*\]")),  # SGLang
-    (("Worker_TP",), re.compile(r"\((?:Vllm)?Worker_TP(\d{1,4})[_ ]")),
-    (("[pod/",), re.compile(r"\[pod/[\w.-]*?-(\d{1,5})(?:/[\w.-]+)?\]")),  # kubectl logs --prefix
+    (("TP",), re.compile(r"\[(?:[^\]]{0,60} )?TP([0-9]{1,4})(?: [A-Z]{2}[0-9]+)*\]")),  # SGLang
+    (("Worker_TP",), re.compile(r"\((?:Vllm)?Worker_TP([0-9]{1,4})[_ ]")),
+    (
+        ("[pod/",),
+        re.compile(r"\[pod/[\w.-]*?-([0-9]{1,5})(?:/[\w.-]+)?\]"),
+    ),  # kubectl logs --prefix
 )
 # The program's own word: torch puts it in front of an uncaught exception and of its C++ part.
-_PROGRAM_RANK = re.compile(r"\[rank ?(\d{1,6})\]:")
+_PROGRAM_RANK = re.compile(r"\[rank ?([0-9]{1,6})\]:")
 # What names nobody: marks of a quotation, a container's name, times, a stream's name, line numbers.
 _DRESS = r"""
         (?:>\ ?){1,3}
-      | [A-Z][a-z]{2}\ {1,2}\d{1,2}\ \d\d:\d\d:\d\d(?=\s)
-        (?:\ [\w.-]{1,64}\ [\w./-]{1,40}\[\d{1,8}\]:(?=\s))?
+      | [A-Z][a-z]{2}\ {1,2}[0-9]{1,2}\ [0-9][0-9]:[0-9][0-9]:[0-9][0-9](?=\s)
+        (?:\ [\w.-]{1,64}\ [\w./-]{1,40}\[[0-9]{1,8}\]:(?=\s))?
       | \w[\w.-]{1,60}\ {1,20}\|(?=\s)
-      | 20\d\d[-/]\d\d[-/]\d\d[T\ _-][\d:.,]{8,18}Z?(?=\s)
-      | \[20\d\d[-/]\d\d[-/]\d\d[T\ _-][\d:.,]{8,18}Z?\](?=\s)
-      | \[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?=\s)
+      | 20[0-9][0-9][-/][0-9][0-9][-/][0-9][0-9][T\ _-][0-9:.,]{8,18}Z?(?=\s)
+      | \[20[0-9][0-9][-/][0-9][0-9][-/][0-9][0-9][T\ _-][0-9:.,]{8,18}Z?\](?=\s)
+      | \[?[0-9]{1,2}:[0-9][0-9]:[0-9][0-9](?:[.,][0-9]{1,9})?\]?(?=\s)
       | std(?:err|out):(?=\s)
-      | [A-Za-z][\w.-]{0,62}:(?=\ \[(?:default|trainer|worker|actor|rank)?[_\ ]?\d)
-      | \d{1,7}(?:\t|(?=\ {2}))
+      | [A-Za-z][\w.-]{0,62}:(?=\ \[(?:default|trainer|worker|actor|rank)?[_\ ]?[0-9])
+      | [0-9]{1,7}(?:\t|(?=\ {2}))
 """
 _DRESSED = re.compile(rf"(?:\s{{0,8}}(?:{_DRESS})\ ?){{1,4}}", re.VERBOSE)
 # What launchers, torch and log collectors put in front of each line of a process, and times.
 _FRONT = re.compile(
     rf"""(?:\s{{0,8}}(?:
-        \[(?:default|trainer|worker|actor)_?\d{{1,6}}(?:\|\d{{1,6}})?\]\ ?:
-      | \[[Rr]ank\ ?\d{{1,6}}\]:
-      | \[\d{{1,6}}\]:
-      | \d{{1,5}}:(?=\ )
-      | \[\d+,\d{{1,6}}\]<std(?:out|err|diag)>:
+        \[(?:default|trainer|worker|actor)_?[0-9]{{1,6}}(?:\|[0-9]{{1,6}})?\]\ ?:
+      | \[[Rr]ank\ ?[0-9]{{1,6}}\]:
+      | \[[0-9]{{1,6}}\]:
+      | [0-9]{{1,5}}:(?=\ )
+      | \[[0-9]+,[0-9]{{1,6}}\]<std(?:out|err|diag)>:
       | \(\w[\w\ ]{{0,60}}\ pid=[^)\n]{{1,80}}\)
       | \[pod/[^\]\s]{{1,160}}\]
       | {_DRESS}
@@ -61,36 +67,42 @@ _FRONT = re.compile(
     re.VERBOSE,
 )
 _CLOCK = re.compile(
-    r"20\d\d[-/]\d\d[-/]\d\d[T _-][\d:.,]{8,18}Z?|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d"
-    r"|\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?|(?<!\S)\d{1,7}(?=\s|$)"
+    r"20[0-9][0-9][-/][0-9][0-9][-/][0-9][0-9][T _-][0-9:.,]{8,18}Z?"
+    r"|[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+    r"|[0-9]{1,2}:[0-9][0-9]:[0-9][0-9](?:[.,][0-9]{1,9})?|(?<!\S)[0-9]{1,7}(?=\s|$)"
 )
-_RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?(\d{1,6})\]|\[default(\d{1,6})\]")
+_RANK_BYTES = re.compile(rb"\[(?:PG [^\]]{0,120}?)?[Rr]ank ?([0-9]{1,6})\]|\[default([0-9]{1,6})\]")
 _NCCL_FRONT = re.compile(
     r"^(?:\[[^\]]{0,60}\]:?\s?|[A-Za-z][\w.-]{1,62}: )?"
-    r"([A-Za-z][\w.-]{2,80}):\d+:\d+ \[(?P<device>\d+)\]"
+    r"([A-Za-z][\w.-]{2,80}):[0-9]+:[0-9]+ \[(?P<device>[0-9]+)\]"
 )
 _KERNEL_FRONT = re.compile(
-    r"^(?:[A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8}|20\d\d-\d\d-\d\dT[\d:.,+Z-]{8,24})"
+    r"^(?:[A-Z][a-z]{2} {1,2}[0-9]{1,2} [0-9:]{8}"
+    r"|20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.,+Z-]{8,24})"
     r" ([A-Za-z][\w.-]{0,63}) kernel: "
 )
 _HOST = (
     ("ip=", re.compile(r"\bip=([0-9a-fA-F.:]{7,45})\)")),  # Ray
     (" [", _NCCL_FRONT),
-    (" >> ", re.compile(r"^[\d-]{10}[T ][\d:.]+Z? ([\w.-]{2,80}) >> ")),
+    (" >> ", re.compile(r"^[0-9-]{10}[T ][0-9:.]+Z? ([\w.-]{2,80}) >> ")),
     ("[pod/", re.compile(r"\[pod/([\w.-]{2,80})")),
     (
         "]:[",
-        re.compile(r"\[rank ?\d{1,6}\]:\[(?!step|iter|epoch)([a-z][a-z-]{0,40}\d[\w.-]{0,60})\]"),
+        re.compile(
+            r"\[rank ?[0-9]{1,6}\]:\[(?!step|iter|epoch)([a-z][a-z-]{0,40}[0-9][\w.-]{0,60})\]"
+        ),
     ),
     (" kernel: ", _KERNEL_FRONT),
 )
 _TABLE_HOST = re.compile(rb"[^\n]{0,160}?\bhost {2,8}: (\S{1,100})")
 _TABLE_ROWS = 2  # above the rank's row in which torchrun's table has its host
 
-_FILE_RANK = re.compile(r"(?:^|[^a-z])(?:global_?)?rank[_=.-]?(\d{1,6})(?=\D|$)", re.IGNORECASE)
-_ELASTIC = re.compile(r"attempt_\d+/(\d{1,6})/(?:stderr|stdout)", re.IGNORECASE)
-_POD_NUMBER = re.compile(r".{0,80}\[pod/[\w.-]{0,80}-(\d{1,5})(?:/[\w.-]{1,80})?\]")
-_NUMBER = re.compile(r"\d{1,6}")
+_FILE_RANK = re.compile(
+    r"(?:^|[^a-z])(?:global_?)?rank[_=.-]?([0-9]{1,6})(?=[^0-9]|$)", re.IGNORECASE
+)
+_ELASTIC = re.compile(r"attempt_[0-9]+/([0-9]{1,6})/(?:stderr|stdout)", re.IGNORECASE)
+_POD_NUMBER = re.compile(r".{0,80}\[pod/[\w.-]{0,80}-([0-9]{1,5})(?:/[\w.-]{1,80})?\]")
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ Hit = tuple[int, int]  # number of the pattern, offset behind its end
 
 def regex_flags(pattern: Pattern) -> int:
     """The flags under which `re` reads a pattern as hyperscan does."""
-    return re.MULTILINE | (re.IGNORECASE if pattern.ignore_case else 0)
+    return re.ASCII | re.MULTILINE | (re.IGNORECASE if pattern.ignore_case else 0)
 
 
 @cache
@@ -53,7 +53,8 @@ def capture_expression(pattern: Pattern) -> re.Pattern[str] | None:
         return None
     if pattern.origin:
         return linear_expression(pattern.capture, ignore_case=pattern.ignore_case)
-    return _compiled(pattern.capture, re.IGNORECASE if pattern.ignore_case else 0)
+    # Numbers of other scripts are none: what is taken is compared, counted and parsed.
+    return _compiled(pattern.capture, re.ASCII | (re.IGNORECASE if pattern.ignore_case else 0))
 
 
 def wrong_patterns(patterns: Iterable[Pattern]) -> Iterator[DataError]:

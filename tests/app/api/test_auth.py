@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,8 +26,10 @@ from app.api.auth import (
     remove_key,
 )
 from app.api.problems import HttpError
+from app.cli import main as cli
+from app.cli.common import State
 from app.server.address import is_loopback
-from kb.errors import InputError, NotFoundError, SettingsError, StoreError
+from kb.errors import InputError, NotFoundError, SettingsError
 from kb.settings import Settings
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
@@ -73,7 +77,7 @@ def test_the_file_holds_no_key(path: Path) -> None:
 
 
 def test_a_removed_key_is_refused_at_once(path: Path) -> None:
-    """A running server notices; when the last key or the file goes, the door stays shut."""
+    """A running server notices; a file that is gone opens nothing."""
     first, second = add_key(path, "one", "read"), add_key(path, "two", "read")
     guard = Guard(path)
     assert status_of(guard, first) == 200
@@ -82,9 +86,41 @@ def test_a_removed_key_is_refused_at_once(path: Path) -> None:
     path.unlink()
     assert (status_of(guard, ""), status_of(guard, second)) == (401, 200)
     first = add_key(path, "three", "read")
-    assert (status_of(guard, first), status_of(guard, second)) == (200, 401)
-    remove_key(path, "three")
-    assert [status_of(guard, key) for key in ("", first, second)] == [401, 401, 401]
+    assert [status_of(guard, key) for key in ("", first, second)] == [401, 200, 401]
+
+
+def test_the_first_key_locks_nobody_out(path: Path) -> None:
+    """It counts at once, with its role; who needed none goes on until the server starts anew."""
+    guard = Guard(path)
+    key = add_key(path, "one", "read")
+    assert [status_of(guard, text) for text in ("", key, key + "x")] == [200, 200, 401]
+    assert (status_of(guard, key, "write"), status_of(guard, "", "write")) == (403, 200)
+    assert [status_of(Guard(path), text) for text in ("", key)] == [401, 200]
+
+
+def test_without_the_last_key_it_is_as_the_list_says(path: Path) -> None:
+    """`keys list` says this machine gets in, and so it is; other machines never do."""
+    key = add_key(path, "one", "read")
+    here, elsewhere = Guard(path), Guard(path, shut=True)
+    assert status_of(here, "") == status_of(elsewhere, "") == 401
+    remove_key(path, "one")
+    assert (status_of(here, ""), status_of(here, key)) == (200, 200)
+    assert (status_of(elsewhere, ""), status_of(elsewhere, key)) == (401, 401)
+    key = add_key(path, "two", "read")
+    assert (status_of(here, ""), status_of(here, key), status_of(elsewhere, key)) == (401, 200, 200)
+
+
+def test_keys_made_at_once_are_all_there(path: Path) -> None:
+    """Of many processes that change the file none overwrites what another wrote."""
+    names = [f"key-{number}" for number in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        texts = list(threads.map(lambda name: add_key(path, name, "read"), names))
+    assert sorted(key.name for key in read_keys(path)) == sorted(names)
+    guard = Guard(path)
+    assert {status_of(guard, text) for text in texts} == {200}
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(lambda name: remove_key(path, name), names[1:]))
+    assert [key.name for key in read_keys(path)] == names[:1]
 
 
 def test_without_keys_other_machines_get_no_answer(path: Path) -> None:
@@ -107,11 +143,54 @@ def test_names_are_unique_and_known(path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["{", '{"format": 2, "keys": []}', "[]"])
 def test_a_damaged_file_is_refused(path: Path, content: str) -> None:
-    """A broken or newer file opens no door."""
-    path.parent.mkdir(parents=True)
+    """A broken or newer file opens no door, and strangers do not learn where it lies."""
+    key = add_key(path, "one", "read")
+    guard = Guard(path)
+    sound = path.read_bytes()
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(StoreError, match=r"keys\.json"):
-        Guard(path).check("", "read")
+    for damaged in (guard, Guard(path)):
+        for text in ("", key):
+            with pytest.raises(HttpError) as raised:
+                damaged.check(text, "read")
+            assert raised.value.http_status == 503
+            assert str(path.parent) not in str(raised.value)
+    path.write_bytes(sound)
+    assert (status_of(guard, key), status_of(guard, "")) == (200, 401)
+
+
+def test_a_damaged_file_ends_the_start_with_one_line(
+    settings: Settings, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`serve` says which file is wrong and what to do, and does not answer."""
+    path.parent.mkdir(parents=True)
+    path.write_text("{", encoding="utf-8")
+    state = State(settings_source=lambda: replace(settings, port=0))
+    assert cli.run(["serve"], state=state) == 1
+    said = capsys.readouterr().err.strip()
+    assert said.count("\n") == 0
+    assert "keys.json" in said
+    assert "timeout-kb keys add" in said
+
+
+def test_changes_are_written_down(
+    service: object, api_settings: Settings, serve: Serve, logged: list[dict[str, Any]]
+) -> None:
+    """Who changed what, or tried to, by the name of the key; who only reads is not noted."""
+    writer = add_key(keys_path(api_settings), "ci", "write")
+    reader = add_key(keys_path(api_settings), "ann", "read")
+    with serve(service, api_settings) as address, httpx.Client(base_url=address) as client:
+        client.get("/v1/causes", headers={"x-api-key": reader})
+        client.post("/v1/lint", json={"text": "NCCL_DEBUG=INFO"}, headers={"x-api-key": reader})
+        client.delete("/v1/entries/some-id", headers={"x-api-key": writer})
+        client.post("/v1/feedback", json={}, headers={"x-api-key": writer})
+    changes = [line for line in logged if line["event"] == "change"]
+    assert [
+        (line["key"], line["method"], line["path"], line["entry"], line["status"])
+        for line in changes
+    ] == [
+        ("ci", "DELETE", "/v1/entries/{identifier}", "some-id", 403),
+        ("ci", "POST", "/v1/feedback", "", 422),
+    ]
 
 
 @given(waits=st.lists(st.floats(min_value=0, max_value=30), min_size=1, max_size=60))

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import http.client
 import itertools
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 import zstandard
 
 from app.api import requests
+from app.api.context import STREAMS
+from app.server import http_protocol
 from kb.bootstrap import open_service
 from kb.errors import InputError, SlowInputError
 from kb.files.decode import BLANK_BYTES
@@ -93,6 +96,95 @@ def _readable(connection: http.client.HTTPConnection) -> bool:
     import select
 
     return bool(select.select([connection.sock], [], [], 0.05)[0])
+
+
+@contextlib.contextmanager
+def slow_uploads(address: str, count: int) -> Iterator[list[http.client.HTTPConnection]]:
+    """So many uploads that have begun, and of which no more comes by itself."""
+    place = urlsplit(address)
+    with contextlib.ExitStack() as opened:
+        connections = []
+        for _ in range(count):
+            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+            opened.callback(connection.close)
+            connection.putrequest("PUT", "/v1/diagnose")
+            connection.putheader("Content-Length", "1000000")
+            connection.endheaders()
+            connection.send(LINE)
+            connections.append(connection)
+        yield connections
+
+
+def test_slow_uploads_keep_nobody_from_writing(service: Service, serve: Serve) -> None:
+    """While all places of uploads are taken the knowledge base is changed and read as ever."""
+    home = service.settings.home
+    feedback = {"verdict": "right", "cause": "rank-crash"}
+    with (
+        serve(service, Settings(home=home)) as address,
+        slow_uploads(address, 2 * STREAMS),
+        httpx.Client(base_url=address, timeout=requests.IDLE_S * 0.8) as client,
+    ):
+        assert client.put("/v1/diagnose", content=LINE).status_code == 200
+        assert client.post("/v1/feedback", json=feedback).status_code == 201
+
+
+def test_a_drop_now_and_then_is_too_slow(
+    service: Service, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is never idle for long, but far below any line's rate, gives the place back."""
+    monkeypatch.setattr(requests, "GRACE_S", 0.3)
+    started = time.monotonic()
+    with (
+        serve(service, Settings(home=service.settings.home)) as address,
+        slow_uploads(address, 1) as (connection,),
+    ):
+        while not _readable(connection):
+            connection.send(LINE)
+        assert connection.getresponse().status == 408
+    assert time.monotonic() - started < 10
+
+
+def test_a_slow_line_is_taken(
+    service: Service, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At twice the least rate a body of seconds comes through."""
+    monkeypatch.setattr(requests, "GRACE_S", 0.1)
+    body = LINE * 1000
+
+    def drops() -> Iterator[bytes]:
+        for start in range(0, len(body), requests.LEAST_RATE // 10):
+            yield body[start : start + requests.LEAST_RATE // 10]
+            time.sleep(0.05)
+
+    with serve(service, Settings(home=service.settings.home)) as address:
+        answer = httpx.put(f"{address}/v1/diagnose", content=drops(), headers=RAW, timeout=30)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: "],
+    ids=["nothing", "half a line", "half a head"],
+)
+def test_half_a_head_is_not_waited_for(
+    service: Service, serve: Serve, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """A connection on which no whole head comes is closed, however often a byte is sent."""
+    monkeypatch.setattr(http_protocol, "HEAD_S", 0.4)
+    with serve(service, Settings(home=service.settings.home)) as address:
+        place = urlsplit(address)
+        with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+            whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            if sent:  # also behind an answered request
+                connection.sendall(whole)
+                answered = b""
+                while not answered.endswith(b"}"):
+                    answered += connection.recv(4096)
+            connection.sendall(sent)
+            started = time.monotonic()
+            assert b" 408 " in connection.recv(4096)
+            assert connection.recv(4096) == b""
+            assert time.monotonic() - started < 5
 
 
 def test_the_reader_stops_at_its_limit(service: Service, tmp_path: Path) -> None:

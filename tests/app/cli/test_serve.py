@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +16,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.cli import main as cli
+from app.cli.common import State
+from kb.settings import Settings
 from tests.app.conftest import Started
 
 COMMAND = [sys.executable, "-c", "from app.cli.main import main; main()", "serve"]
@@ -45,6 +50,66 @@ def test_signals_end_it_quietly(process: Started, number: signal.Signals) -> Non
     running.send_signal(number)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 0
+    assert "Traceback" not in said
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of this machine for itself, and its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    words += ["-keyout", str(key), "-out", str(cert)]
+    subprocess.run([openssl, *words], check=True, capture_output=True)
+    return cert, key
+
+
+def test_it_serves_https(home: Path, root: Path, certificate: tuple[Path, Path]) -> None:
+    """With a certificate the address is https, checked as any other; plain HTTP gets nothing."""
+    cert, key = certificate
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0", "--tls-cert", str(cert), "--tls-key", str(key)],
+        cwd=root,
+        env=environment(home),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        try:
+            assert running.stderr is not None
+            said = next(line for line in running.stderr if "answers on" in line)
+            address = re.search(r"(https://\S+) ", said)
+            assert address, said
+            context = ssl.create_default_context(cafile=str(cert))
+            answer = httpx.get(f"{address[1]}/healthz", verify=context)
+            assert answer.status_code == 200
+            assert "max-age" in answer.headers["strict-transport-security"]
+            with pytest.raises(httpx.HTTPError):
+                httpx.get(address[1].replace("https", "http") + "/healthz")
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("case", ["no key", "key alone", "no certificate"])
+def test_a_certificate_that_cannot_be_used_is_told(
+    case: str,
+    certificate: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before anything slow begins, in a sentence that names the file."""
+    cert, key = map(str, certificate)
+    words = {
+        "no key": ["--tls-cert", cert],
+        "key alone": ["--tls-key", key],
+        "no certificate": ["--tls-cert", key, "--tls-key", key],
+    }
+    state = State(settings_source=lambda: Settings(home=tmp_path, port=0))
+    assert cli.run(["serve", *words[case]], state=state) == 2
+    assert ".pem" in (said := capsys.readouterr().err) or "--tls-cert" in said
     assert "Traceback" not in said
 
 

@@ -22,9 +22,12 @@ from typing import IO, Any
 
 import pytest
 
+from app.capture.dumps import new_dumps
 from app.cli import watched_process
-from app.cli.watched_process import OutputRecord, new_dumps
+from app.cli.watched_process import OutputRecord
 from kb.bootstrap import open_service
+from kb.evidence.capture import read_capture
+from kb.incidents.attempts import Attempt, add_attempt, read_attempts
 from kb.settings import Settings
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
@@ -451,17 +454,102 @@ def test_dumps_named_in_the_environment_take_part(run: Run, tmp_path: Path) -> N
     assert answer["incident"]["world_size"] == 4
 
 
-def test_a_silent_job_is_diagnosed_and_goes_on(start: Start) -> None:
-    """After so many seconds without output the answer comes, once; the job ends as it wants."""
-    job = f"import sys; print({WATCHDOG!r}, flush=True); sys.stdin.read(); print('done')"
-    with start(job, "--hang-after", "0.5", stdin=subprocess.PIPE) as process:
+SILENT = f"import sys; print({WATCHDOG!r}, flush=True); sys.stdin.read(); print('done')"
+
+
+def test_a_silent_job_is_captured_once_and_goes_on(start: Start, tmp_path: Path) -> None:
+    """After so many seconds without output it is said in a few lines; the job ends as it wants."""
+    options = ("--hang-after", "0.5", "--captures", str(tmp_path))
+    with start(SILENT, *options, stdin=subprocess.PIPE) as process:
         assert process.stderr is not None
-        said = until(process.stderr, b"2 lines in ")  # the last line of the answer
-        assert b"ALLREDUCE" in said
+        said = until(process.stderr, b"All of it: timeout-kb diagnose").decode()
         out, rest = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
     assert out.decode() == f"{WATCHDOG}\ndone\n"
-    assert b"ALLREDUCE" not in rest
+    assert rest == b""  # it ended at once: nobody can say that it was slow
+    assert said.startswith("timeout-kb watch: no output for 0.5 seconds; the job still runs\n")
+    assert len(said.splitlines()) <= 15
+    (archive,) = tmp_path.iterdir()
+    assert f"  Archive: {archive}\n" in said
+    manifest, contents = read_capture(archive.read_bytes())
+    files = {
+        file.name.partition("/")[2]: data
+        for file, data in zip(manifest.files, contents, strict=True)
+    }
+    assert files["job.log"].decode().startswith(WATCHDOG)
+    assert b"state S (sleeping)" in files["processes.txt"]
+
+
+PYSPY = """#!/bin/sh
+cat <<END
+Process $3: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread $3 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:2806)
+    train (train.py:40)
+END
+"""
+
+
+def test_a_job_that_dies_of_its_silence_keeps_its_stacks(start: Start, tmp_path: Path) -> None:
+    """Where it stood before it died is in the archive of its end, and in that answer."""
+    (tmp_path / "py-spy").write_text(PYSPY)
+    (tmp_path / "py-spy").chmod(0o755)
+    captures = tmp_path / "captures"
+    job = f"import sys; print('step 1', flush=True); sys.stdin.read(); {DYING}"
+    options = ("--hang-after", "0.5", "--captures", str(captures))
+    # The interpreter of the test may have a py-spy of its own beside it, whose stacks do as well.
+    variables = {"RANK": "3", "PATH": f"{tmp_path}:/usr/bin:/bin"}
+    with start(job, *options, stdin=subprocess.PIPE, variables=variables) as process:
+        assert process.stderr is not None
+        assert b"rank 3 in " in until(process.stderr, b"All of it")
+        process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 7
+    _, last = sorted(captures.iterdir())
+    names = [file.name.partition("/")[2] for file in read_capture(last.read_bytes())[0].files]
+    assert "stacks/rank_3.txt" in names
+
+
+def test_slow_work_is_taken_back(start: Start, tmp_path: Path) -> None:
+    """A job that prints again and lives on was slow, and that is said in one line."""
+    job = "import sys; print('step 1', flush=True); input(); print('step 2', flush=True); input()"
+    options = ("--hang-after", "0.5", "--captures", str(tmp_path))
+    with start(job, *options, stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        until(process.stderr, b"All of it")
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert b"the job went on after" in until(process.stderr, b"went on")
+        process.communicate(b"\n", timeout=DEADLINE_S)
+    assert process.returncode == 0
+
+
+def test_a_watch_that_is_killed_leaves_no_half_archive(start: Start, tmp_path: Path) -> None:
+    """Killed amid the capture, it has written nothing; what lies there is whole."""
+    options = ("--hang-after", "0.2", "--captures", str(tmp_path))
+    with start(SILENT, *options, stdin=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        until(process.stdout, b"ALLREDUCE")
+        threading.Event().wait(0.6)  # a capture takes a second
+        process.kill()
+        process.communicate(timeout=DEADLINE_S)
+    for path in tmp_path.iterdir():
+        assert path.name.endswith(".tar.zst")
+        assert read_capture(path.read_bytes())[0].files
+
+
+def test_attempts_of_a_job_are_compared(run: Run, tmp_path: Path, home: Path) -> None:
+    """The third end of one kind without a step gained is told; ends that are fine are kept too."""
+    job = f"llama-{tmp_path.name}"
+    for _ in range(2):
+        add_attempt(home, job, Attempt(ended_at="2026-01-02", exit_code=7, root="rank-crash"))
+    options = ("--job", job, "--captures", str(tmp_path))
+    said = run(DYING, *options).stderr.decode()
+    assert "3 times in a row, same root (rank-crash), no step gained: a retry will not" in said
+    assert run("pass", *options).returncode == 0
+    assert [attempt.exit_code for attempt in read_attempts(home, job)] == [7, 7, 7, 0]
 
 
 @pytest.fixture(scope="module")

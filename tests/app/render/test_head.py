@@ -121,8 +121,8 @@ def test_the_screen_says_what_to_do_and_how_sure(diagnosis: Diagnosis, labels: L
     [
         ("incident", "2026-05-04", "", "Your team met this on 2026-05-04"),
         ("incident", "", "", "Your team met this before"),
-        ("case", "2026-05-04", "", "A public case is the same"),
-        ("case", "2026-05-04", "site", "A case of your team's is the same"),
+        ("case", "2026-05-04", "", "A public case is probably the same"),
+        ("case", "2026-05-04", "site", "A case of your team's is probably the same"),
         ("thread", "", "", "A page in your knowledge base is the same"),
     ],
 )
@@ -159,6 +159,24 @@ def test_what_helped_the_team_is_said_once(
         assert words("head.fix") in text
         assert label not in text
         assert helped.strip() not in text
+
+
+def test_a_case_of_another_cause_is_no_reason_to_restart(
+    diagnosis: Diagnosis, labels: Labels
+) -> None:
+    """What helped in it is called so; whether a restart helps is not known of its cause."""
+    words, step = Words(labels, "en"), diagnosis.first_fix
+    assert step is not None
+    met = replace(MET, kind="case", cause="checkpoint-io", fix=step.title)
+    step = replace(step, cause="checkpoint-io")
+    for text in faces(replace(diagnosis, met_before=met, first_fix=step), words):
+        assert text.index("What helped in the case most like it") < text.index(step.title)
+    restart = words("heading.restart")
+    screen = render_screen(replace(diagnosis, met_before=met, first_fix=step), words, width=200)
+    assert (restart in render_screen(diagnosis, words, width=200), restart in screen) == (
+        True,
+        False,
+    )
 
 
 def faces(answer: Diagnosis, words: Words) -> list[str]:

@@ -109,6 +109,38 @@ def test_it_answers_where_it_says(server: tuple[subprocess.Popen[str], str]) -> 
     assert [url for url in fetched if "//" in url] == []
 
 
+FOREIGN = (
+    ("evil.example", "http://evil.example"),
+    ("127.0.0.1", "http://evil.example"),
+    ("127.0.0.1", "null"),
+    ("evil.example", ""),
+)
+
+
+def test_other_sites_open_neither_page_nor_socket(
+    server: tuple[subprocess.Popen[str], str],
+) -> None:
+    """A foreign name or page gets 403, at the socket before it opens; our own page gets in."""
+    _, address = server
+    policy = httpx.get(address).headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "'sha256-" in policy
+    assert httpx.get(address, headers={"Host": "evil.example"}).status_code == 403
+    port = address.rpartition(":")[2]
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }
+    stream = f"{address}/_stcore/stream"
+    for host, origin in FOREIGN:
+        headers = upgrade | {"Host": f"{host}:{port}"} | ({"Origin": origin} if origin else {})
+        assert httpx.get(stream, headers=headers).status_code == 403, (host, origin)
+    own = httpx.get(stream, headers=upgrade | {"Origin": address})
+    assert own.status_code == 101
+
+
 def test_a_taken_port_is_told(
     server: tuple[subprocess.Popen[str], str],
     settings: Settings,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kb.chat.assessment import ASKED_CAUSES, FLATTER, askable_checks, assess
+from kb.chat.assessment import assess
+from kb.chat.checks import ASKED_CAUSES, FLATTER, askable_checks
 from kb.diagnose.checks import COST_BITS, MIN_GAIN_BITS, expected_gain, is_open
 from kb.diagnose.evidence_provided import evidence_provided
 from kb.service import Service

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from kb.chat.acts import message_features
-from kb.chat.assessment import find_check
 from kb.chat.chat import open_intents
-from kb.chat.intents import TAKEN, IntentReader, Meaning, Situation
+from kb.chat.checks import find_check
+from kb.chat.intents import IntentReader
+from kb.chat.meaning import Meaning, Situation
+from kb.chat.replies import TAKEN
 from kb.service import Service
 from kb.types.knowledge import Bilingual, Check, CheckOutcome
 

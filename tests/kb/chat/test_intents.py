@@ -15,9 +15,11 @@ from typing import get_args
 import pytest
 import yaml
 
-from kb.chat.assessment import find_check
 from kb.chat.chat import open_intents
-from kb.chat.intents import IntentReader, Meaning, Situation, message_language
+from kb.chat.checks import find_check
+from kb.chat.intents import IntentReader
+from kb.chat.meaning import Meaning, Situation
+from kb.chat.sentences import message_language
 from kb.chat.types import Intent
 from kb.service import Service
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat

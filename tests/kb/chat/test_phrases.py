@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.chat.phrases import (
-    CausePhrase,
-    Phrasebook,
-    PhraseGroup,
-    PhraseSet,
-    load_phrases,
-)
+from kb.chat.phrase_sets import CausePhrase, PhraseGroup, PhraseSet
+from kb.chat.phrases import Phrasebook, load_phrases
 from kb.errors import DataError
 from kb.knowledge.load import read_yaml
 from kb.service import Service
@@ -23,7 +18,30 @@ ENTRIES = [*BOOK.topics, *BOOK.platforms, *BOOK.ordinals, *BOOK.languages, BOOK.
 ENTRIES += [BOOK.asking, BOOK.endings, BOOK.takes_back, BOOK.keeps, BOOK.misleading]
 ENTRIES += [BOOK.troubles, BOOK.cured, BOOK.guesses, BOOK.to_us, BOOK.own_deeds, BOOK.gone]
 ENTRIES += [BOOK.explanations, BOOK.refusals, BOOK.other_incident, BOOK.first_incident]
-ENTRIES += [BOOK.denies_next_words, BOOK.ruling_out, *BOOK.forms]
+ENTRIES += [
+    BOOK.denies_next_words,
+    BOOK.ruling_out,
+    *BOOK.forms,
+    BOOK.embedded_questions,
+    *BOOK.tools,
+]
+ENTRIES += [
+    BOOK.question_words,
+    BOOK.why_words,
+    BOOK.supposition_words,
+    BOOK.assertion_words,
+    BOOK.kinds,
+]
+ENTRIES += [BOOK.correction_leads, BOOK.retracting_words, BOOK.restarts, BOOK.other_than_restart]
+ENTRIES += [
+    BOOK.record_words,
+    BOOK.pointing,
+    BOOK.check_words,
+    BOOK.stacks,
+    BOOK.case_requests,
+    BOOK.others,
+]
+ENTRIES += [BOOK.case_request_words, BOOK.others]
 
 
 def name_of(entry: object) -> str:

@@ -8,7 +8,14 @@ import pytest
 
 from kb.diagnose.evidence_model import Ranking, ScoredCause
 from kb.diagnose.likeness import likeness
-from kb.diagnose.met_before import SAME_ERROR, SAME_WORDS, met_before
+from kb.diagnose.met_before import (
+    ALIKE_TEXT,
+    SAME_ERROR,
+    SAME_WORDS,
+    STANDS_FAR_OUT,
+    STANDS_OUT,
+    met_before,
+)
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.labels import Words
@@ -38,8 +45,13 @@ def verdict(
     marks: ErrorMarks = OOM,
     incident: Incident = HERE,
     status: DiagnosisStatus = "diagnosed",
+    apart: float = 0.0,
 ) -> Verdict:
-    """A verdict for alpha, certain, on a log with that event and hits that have `marks`."""
+    """A verdict for alpha, certain, on a log with that event and hits that have `marks`.
+
+    The first hit stands out from a case of no cause by `apart`.
+    """
+    pairs = (*pairs, (case("rival"), max(pairs[0][1] - apart, 0.0)))
     events = (Event(pattern_id="p", kind="root", event=event, line=1, text=""),)
     return Verdict(
         reading=LogReading(incident=incident, events=events, excerpt=""),
@@ -129,6 +141,27 @@ def test_another_backend_or_framework_is_another_incident(
         assert (met(verdict((entry, 1.0), incident=own)) is not None) is is_same
 
 
+@pytest.mark.parametrize("status", ["diagnosed", "unknown", "no_timeout"])
+@pytest.mark.parametrize(
+    ("cause", "score", "apart", "is_met"),
+    [
+        ("alpha", ALIKE_TEXT, STANDS_OUT, ("diagnosed",)),
+        ("alpha", ALIKE_TEXT, STANDS_OUT - 0.02, ()),
+        ("alpha", ALIKE_TEXT - 0.02, STANDS_FAR_OUT, ()),
+        ("beta", ALIKE_TEXT, STANDS_FAR_OUT, ("diagnosed", "unknown", "no_timeout")),
+        ("beta", 0.9, STANDS_FAR_OUT - 0.02, ()),
+    ],
+    ids=["out", "not-out", "not-alike", "another-cause-far-out", "another-cause-out"],
+)
+def test_a_text_that_stands_out_is_the_same_incident(
+    status: DiagnosisStatus, cause: str, score: float, apart: float, is_met: tuple[str, ...]
+) -> None:
+    """Whatever its error; farther out where the leading cause, or none, is another."""
+    entry = case("c", cause)
+    made = verdict((entry, score), marks=OTHER, status=status, apart=apart + 1e-9)
+    assert (met(made) is not None) is (status in is_met)
+
+
 def test_the_teams_own_incident_stands_first() -> None:
     """Before cases, however alike, and these before threads; then the most alike, ties by id."""
     own = replace(case("own", "alpha"), kind="incident")
@@ -189,6 +222,8 @@ def test_what_is_said_of_it(
         cause_title="Alpha",
         fix=f"cure{end}",
         command="run cure",
+        fix_id="f/2",
+        fix_status="confirmed",
         url="https://example.org/own",
         why=why,
         differs=differs,

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import unicodedata
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,11 @@ WORDS = st.sampled_from(
     ]
 )
 TEXTS = st.lists(st.lists(WORDS, max_size=8).map(" ".join), max_size=6)
+
+
+def of_known_characters(text: str) -> str:
+    """Without characters that Unicode got later: each library has its own tables of those."""
+    return "".join(char for char in text if unicodedata.ucd_3_2_0.category(char) != "Cn")
 
 
 @lru_cache
@@ -144,7 +150,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(texts: list[str], others: in
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(), max_size=4), TEXTS)
+@given(st.lists(st.text().map(of_known_characters), max_size=4), TEXTS)
 def test_token_ids_are_those_of_the_tokenizer(anything: list[str], words: list[str]) -> None:
     """Taken step by step, with words remembered, the ids are those of encoding the whole text."""
     from kb.text.tokenizer import default_tokenizer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_places_of_known_fixes() -> None:
     assert means["where the cause is right"] == pytest.approx((1 / 3, 2 / 3))
     assert means["under the true cause"] == (0.5, 0.75)
     assert [item.thread for item in missed(items)] == ["three"]
+
+
+def test_a_thread_met_again_is_helped_by_its_own_case() -> None:
+    """The fix of its own case counts as the one that is known."""
+    again = replace(asked("one", "", ""), again=("x/fix-1", "own/fix-1"), own=frozenset({"own"}))
+    first, three = fix_figures([again])["met again"]
+    assert (first.mean, three.mean) == (0.0, 1.0)
 
 
 def test_the_golden_fixes_are_shipped(data_dir: Path) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
+import pickle
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -200,3 +205,24 @@ def test_nothing_usable_is_an_error_with_a_next_step(what: str, tmp_path: Path) 
     if what == "hostile":
         assert "dump_3" in str(caught.value)
         assert "os system" in str(caught.value)
+
+
+def test_packed_dumps_are_read_or_refused_with_what_to_do(tmp_path: Path) -> None:
+    """A dump may be compressed and end in .pkl; an archive of several is named as one."""
+    data = pickle.dumps({"version": "2.4", "pg_status": {}, "pg_config": {}, "entries": []}, 2)
+    (tmp_path / "nccl_trace_rank_0.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "nccl_trace_rank_1.pkl").write_bytes(data)
+    (tmp_path / "nccl_trace_rank_2.pkl.xz").write_bytes(lzma.compress(data))
+    (tmp_path / "model.pt").write_bytes(pickle.dumps({"weight": [0.1]}, 2))
+    with tarfile.open(tmp_path / "dumps.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "model.pt", "nccl_trace_rank_3")
+    with zipfile.ZipFile(tmp_path / "dumps.zip", "w") as packed:
+        packed.writestr("nccl_trace_rank_4", data)
+    evidence = read_evidence([tmp_path])
+    assert evidence.dumps is not None
+    assert evidence.dumps.present == (0, 1, 2)
+    assert evidence.ignored == ("model.pt",)
+    assert [(item.file, item.code) for item in evidence.problems] == [
+        ("dumps.tar.gz", "archive"),
+        ("dumps.zip", "archive"),
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -183,8 +185,8 @@ def files_of(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["cut", "flip", "remove"])
-def test_any_damaged_file_is_refused_with_the_repair(store: Store, how: str) -> None:
-    """Whatever file is damaged, the message names it and the command, and the command works."""
+def test_any_damaged_file_is_made_anew(store: Store, how: str) -> None:
+    """Whatever file is damaged, the index is built anew from the store, and one line says so."""
     for position in range(len(files_of(store))):
         name = files_of(store)[position]  # a rebuild gives some files other names
         folder = open_index(store).snapshot().folder
@@ -196,23 +198,55 @@ def test_any_damaged_file_is_refused_with_the_repair(store: Store, how: str) -> 
         elif how == "flip":
             content[len(content) // 2] ^= 0xFF
             path.write_bytes(content)
-        if how != "flip" or name != snapshot.MANIFEST:  # a flipped digit in the page is a mismatch
-            with pytest.raises(SearchIndexError, match=r"damaged|missing|cannot be read") as caught:
-                open_index(store)
-            assert "timeout-kb ingest --rebuild" in str(caught.value)
-        new_index(store).rebuild()
-        assert_follows(open_index(store), store)
+        said: list[str] = []
+        index = open_index(store, notify=said.append)
+        assert_follows(index, store)
+        assert index.snapshot().folder != folder
+        (line,) = said
+        assert "building the search index anew" in line
+        assert re.search(r"damaged|missing|cannot be read", line)
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"../../etc", b"gen-999\n", b"\xff\xfe"])
-def test_a_damaged_current_is_refused_and_repaired(store: Store, content: bytes) -> None:
-    """The file that names the generation may hold anything; a rebuild repairs it."""
-    index = open_index(store)
+def test_a_damaged_current_is_repaired(store: Store, content: bytes) -> None:
+    """The file that names the generation may hold anything: the index is built anew."""
+    open_index(store)
     (store.path.parent / "index" / CURRENT).write_bytes(content)
-    with pytest.raises(SearchIndexError, match="timeout-kb ingest --rebuild"):
+    said: list[str] = []
+    assert_follows(open_index(store, notify=said.append), store)
+    assert len(said) == 1
+
+
+def test_folders_in_place_of_files_are_repaired(store: Store) -> None:
+    """A folder where a file was is damage like another."""
+    for name in (CURRENT, f"gen-1/{snapshot.MANIFEST}", "gen-2/lexical/meta.json"):
         open_index(store)
-    index.rebuild()
+        path = store.path.parent / "index" / name
+        path.unlink()
+        (path / "inside").mkdir(parents=True)
+        assert_follows(open_index(store), store)
+
+
+def test_a_flipped_letter_of_the_identity_is_damage(store: Store) -> None:
+    """A manifest that is valid and not as it was written is no index of another kind."""
+    folder = open_index(store).snapshot().folder
+    path = folder / snapshot.MANIFEST
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"tantivy": "', b'"tantivy": "9'))
+    assert path.read_bytes() != content
     assert_follows(open_index(store), store)
+
+
+def test_two_programs_repair_once(store: Store) -> None:
+    """Who waited for another's repair uses that one."""
+    first = open_index(store).snapshot().folder
+    (first / snapshot.MANIFEST).write_bytes(b"")
+    said: list[str] = []
+    one, other = new_index(store, notify=said.append), new_index(store, notify=said.append)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda index: index.catch_up(), (one, other)))
+    assert len(said) == 1
+    assert_follows(other, store)
 
 
 def test_what_a_crash_left_is_removed(store: Store) -> None:

@@ -47,12 +47,21 @@ def test_a_changed_file_is_read_anew(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_damaged_copy_is_made_anew(data: Path, tmp_path: Path) -> None:
-    """A cut-off cache costs time, never the answer."""
+    """A cut-off cache, a letter that became another or none cost time, never the answer."""
     cache = tmp_path / "cache"
     first = load_knowledge(data, cache=cache)
     (kept,) = cache.iterdir()
-    kept.write_bytes(kept.read_bytes()[:1000])
-    assert load_knowledge(data, cache=cache) == first
+    content = kept.read_bytes()
+    middle = content.index(b"timeout")
+    for damaged in (
+        content[:1000],
+        content[:middle] + b"T" + content[middle + 1 :],
+        content[:middle] + b"\xff" + content[middle + 1 :],
+        b"",
+    ):
+        kept.write_bytes(damaged)
+        assert load_knowledge(data, cache=cache) == first
+        assert kept.read_bytes() == content
 
 
 @pytest.mark.parametrize(

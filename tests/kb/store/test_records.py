@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kb.errors import NotFoundError
-from kb.store import FeedbackRow, Store
+from kb.store import FeedbackRow, Store, quota
+from kb.store.quota import OWNER
 from kb.store.records import Preferences
 from tests.stored import stored_rows
 
@@ -34,6 +37,67 @@ def test_diagnoses_are_kept_by_id(store: Store) -> None:
         store.records.get_diagnosis("b")
     assert store.records.delete_diagnosis("c")
     assert not store.records.delete_diagnosis("c")
+
+
+def kept(store: Store) -> list[str]:
+    """The ids of what is kept, diagnoses first."""
+    diagnoses = stored_rows(store.path, "SELECT id FROM diagnoses ORDER BY id")
+    conversations = stored_rows(store.path, "SELECT id FROM conversations ORDER BY id")
+    return [identifier for (identifier,) in [*diagnoses, *conversations]]
+
+
+@pytest.fixture
+def quotas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 bytes a key, 250 in all."""
+    monkeypatch.setattr(quota, "OWNER_BYTES", 100)
+    monkeypatch.setattr(quota, "ALL_BYTES", 250)
+
+
+@pytest.mark.usefixtures("quotas")
+def test_a_key_keeps_no_more_than_its_share(store: Store) -> None:
+    """Beyond it the oldest of that key go, of either kind; those of others stay."""
+    records = store.records
+    records.put_diagnosis("no-key", b"x" * 90, created_s=0.5)
+    used = OWNER.set("ann")
+    try:
+        records.put_diagnosis("ann-1", b"x" * 40, created_s=1.0)
+        records.put_conversation("ann-2", b"x" * 40, now_s=2.0)
+        records.put_diagnosis("ann-3", b"x" * 40, created_s=3.0)
+        assert kept(store) == ["ann-3", "no-key", "ann-2"]
+        records.put_conversation("ann-2", b"x" * 70, now_s=4.0)
+        assert kept(store) == ["no-key", "ann-2"]
+        records.put_diagnosis("ann-4", b"x" * 500, created_s=5.0)
+        assert kept(store) == ["ann-4"]  # what is new stays, however large
+    finally:
+        OWNER.reset(used)
+
+
+@pytest.mark.usefixtures("quotas")
+def test_all_together_keep_no_more_than_the_whole(store: Store) -> None:
+    """Beyond it the oldest of all go; what was deleted otherwise counts no longer."""
+    for number in range(6):
+        store.records.put_diagnosis(f"d{number}", b"x" * 50, created_s=float(number))
+    assert kept(store) == ["d1", "d2", "d3", "d4", "d5"]
+    assert [(size.kind, size.count, size.bytes) for size in store.records.kept_sizes()] == [
+        ("diagnoses", 5, 250)
+    ]
+    store.records.delete_diagnosis("d5")
+    store.records.put_conversation("c", b"x" * 50, now_s=9.0, expires_s=10.0)
+    assert kept(store) == ["d1", "d2", "d3", "d4", "c"]
+    store.records.delete_expired(now_s=11.0)
+    store.records.put_diagnosis("d6", b"x" * 50, created_s=12.0, forget_before_s=3.5)
+    assert [(size.kind, size.bytes) for size in store.records.kept_sizes()] == [("diagnoses", 100)]
+
+
+def test_what_was_kept_before_there_were_quotas_counts(tmp_path: Path) -> None:
+    """A file of an earlier program is taken over, with the sizes of what it holds."""
+    store = Store.open(tmp_path / "kb.sqlite3")
+    store.records.put_diagnosis("a", b"x" * 30, created_s=1.0)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("DROP TABLE kept_sizes")
+    store.close()
+    sizes = Store.open(tmp_path / "kb.sqlite3").records.kept_sizes()
+    assert [(size.kind, size.count, size.bytes) for size in sizes] == [("diagnoses", 1, 30)]
 
 
 def test_feedback_comes_back_newest_first(store: Store) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kb.errors import DataError
 from kb.text.language import HAN, has_han
-from kb.text.tokenizer import Cut, Tokenizer, identifier_parts, rust_cutter, stem
+from kb.text.tokenizer import JIEBA, Cut, Tokenizer, identifier_parts, rust_cutter, stem
 from tests.kb.text.tiny_lexicon import tiny_lexicon
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,6 +33,7 @@ def reference_cutter(words: dict[str, int]) -> Cut:
 
     import jieba
 
+    assert jieba.__version__ == JIEBA
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
     for word, frequency in words.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ import httpx
 import msgspec
 import pytest
 
+from app.api.auth import add_key, keys_path
 from kb.bootstrap import open_service
 from kb.chat.chat import Chat
 from kb.errors import NotFoundError, StoreError
@@ -245,3 +247,22 @@ def test_a_deleted_diagnosis_is_gone(api: httpx.Client) -> None:
     assert api.get(place).status_code == 200
     assert api.delete(place).status_code == 204
     assert (api.get(place).status_code, api.delete(place).status_code) == (404, 404)
+
+
+def test_what_is_kept_counts_for_its_key(service: Service, serve: Serve, tmp_path: Path) -> None:
+    """Diagnoses are those of the key they came with; /metrics shows the size of all."""
+    path = keys_path(settings := replace(service.settings, home=tmp_path / "keys"))
+    ann, bob = add_key(path, "ann", "read"), add_key(path, "bob", "read")
+    with serve(service, settings) as address, httpx.Client(base_url=address) as client:
+        for key, times in ((ann, 2), (bob, 1)):
+            headers = {"x-api-key": key}
+            for _ in range(times):
+                client.put("/v1/diagnose?keep=true", content=LOG, headers=headers)
+        numbers = client.get("/metrics", headers={"x-api-key": ann}).text
+    query = "SELECT owner, kind, count(*) FROM kept_sizes WHERE owner <> '' GROUP BY owner, kind"
+    assert stored_rows(service.store.path, query) == [
+        ("ann", "diagnoses", 2),
+        ("bob", "diagnoses", 1),
+    ]
+    assert re.search(r'^timeout_kb_kept_bytes\{kind="diagnoses"\} [1-9]', numbers, re.MULTILINE)
+    assert "timeout_kb_kept_bytes_limit" in numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kb.chat.answers.answer import cite_pages
-from kb.chat.assessment import mid_sentence
+from kb.chat.checks import mid_sentence
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kb.chat.dialogue import LINES_OF_ONE
+from kb.chat.reply import LINES_OF_ONE
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat, Talker, cited, texts
 
 

@@ -344,7 +344,7 @@ def test_groups_that_share_their_ranks_are_bounded(ranks: object) -> None:
     """A rank list written once and shared among a hundred groups costs no more than a job's."""
     group = {"name": "", "desc": "", "ranks": ranks}
     shared = dump(FIRST, pg_config={str(number): group for number in range(100)})
-    with pytest.raises(InputError, match="dump_0 lists more ranks"):
+    with pytest.raises(InputError, match=r"dump_0 (?:lists more ranks|holds more than)"):
         parse_dump(pickle.dumps(shared, 4), name="dump_0")
 
 

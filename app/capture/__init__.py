@@ -1,0 +1,1 @@
+"""What is taken of a running job on this host and on others: processes, stacks, sockets, dumps."""

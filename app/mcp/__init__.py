@@ -1,0 +1,1 @@
+"""The MCP server: the tools, resources and prompts that coding agents use."""

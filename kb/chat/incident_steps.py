@@ -1,0 +1,274 @@
+"""What a message does to an incident: a log, a remark, how it ended, what is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from kb.chat.answers.answer import Step
+from kb.chat.assessment import (
+    Assessment,
+    assess,
+    denied_causes,
+    stated_cause,
+    take_back,
+)
+from kb.chat.checks import find_check
+from kb.chat.endings import meant_cause
+from kb.chat.incidents import with_incident
+from kb.chat.intents import IntentReader
+from kb.chat.meaning import Meaning, Settled, UserRequest
+from kb.chat.paste import without_sentences
+from kb.chat.sentences import clauses, sentences
+from kb.chat.types import (
+    CheckResult,
+    Conversation,
+    Ending,
+    IncidentOutcome,
+    Intent,
+    StatedCause,
+)
+from kb.knowledge.framework_names import framework_names, name_expression
+from kb.logs.incident.merge import merge_readings, other_job
+from kb.types.incident import LogReading
+
+if TYPE_CHECKING:
+    from kb.service import Service
+
+MAX_REMARK_CHARS = 1000  # longer ones are pastes
+MAX_MISLEADING = 100  # sentences
+_SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
+# Replies about the conversation itself: what is repeated is the answer before them.
+ABOUT_CHAT: frozenset[Intent] = frozenset(
+    {"language", "courtesy", "impatient", "help", "off_topic", "unclear"}
+)
+# What is not answered beside a log.
+NOT_BESIDE_LOG = ABOUT_CHAT - {"help"} | {"outcome"}
+
+
+class IncidentSteps:
+    """Makes the steps of messages about incidents; stores nothing itself."""
+
+    def __init__(self, service: Service, intents: IntentReader) -> None:
+        """Read remarks with `intents`."""
+        self._service = service
+        self._intents = intents
+
+    def log(
+        self, conversation: Conversation, reading: LogReading, meaning: Meaning, text: str
+    ) -> Step:
+        """A log: a new incident, or more of the known one."""
+        others = (item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
+        requests = (UserRequest(intent="log", text=text), *others)
+        if conversation.reading is None:
+            return Step(conversation=with_incident(conversation, reading), requests=requests)
+        why_other = other_job(conversation.reading, reading) if meaning.job != "same" else ""
+        if meaning.job == "new" or why_other:
+            return Step(
+                conversation=with_incident(conversation, reading),
+                requests=requests,
+                event="asked_new" if meaning.job == "new" else "other",
+                other_job=why_other,
+            )
+        if _repeats(conversation.reading, reading):
+            merged, event = conversation.reading, "repeated"
+        else:
+            vocabulary = self._service.reader.vocabulary
+            merged, event = merge_readings(conversation.reading, reading, vocabulary), "merged"
+        return Step(
+            conversation=replace(conversation, reading=merged),
+            requests=requests,
+            previous=conversation,
+            event=event,
+        )
+
+    def remark(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
+        """A statement about the incident; without one it is the incident itself."""
+        remark = meaning.remark[:MAX_REMARK_CHARS]
+        heard = self._intents.remark(remark, has_thanks=meaning.has_thanks)
+        requests = (heard, *meaning.requests)
+        if conversation.reading is None:
+            told = self._intents.observations
+            unsure = (*told.suppositions(remark), *told.guesses(remark))
+            certain = without_sentences(reading, unsure)
+            reading = certain if certain.words.strip() else reading
+            return Step(conversation=with_incident(conversation, reading), requests=requests)
+        added = self.with_remark(conversation, remark)
+        if requests[0].has_helped:
+            return self._helped(conversation, added, requests)
+        return Step(conversation=added, requests=requests, previous=conversation)
+
+    def _helped(
+        self,
+        previous: Conversation,
+        conversation: Conversation,
+        requests: tuple[UserRequest, ...],
+    ) -> Step:
+        """A remark that may tell what mended it: asked for, and nothing is kept before a yes.
+
+        The verdict is on what stood first before the remark.
+        """
+        assessment = assess(self._service, previous, conversation.language or "en")
+        outcome = None
+        if assessment is not None and assessment.diagnosis.causes:
+            outcome = self._outcome(assessment, requests[0], conversation)
+        return Step(
+            conversation=replace(conversation, asked_outcome=outcome),
+            requests=requests,
+            previous=previous,
+            event="helped" if outcome else "",
+        )
+
+    def _outcome(
+        self, assessment: Assessment, request: UserRequest, conversation: Conversation
+    ) -> IncidentOutcome:
+        cause = meant_cause(assessment, self._service, request, conversation.focus)
+        leading = assessment.diagnosis.causes[0].id
+        verdict: Literal["right", "wrong"] = "right" if cause == leading else "wrong"
+        return IncidentOutcome(verdict=verdict, cause=leading, actual=cause)
+
+    def settle(
+        self, conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str
+    ) -> Step:
+        """Yes or no to how it ended; “no, it was the switch” is asked about once more."""
+        step = _settled(replace(conversation, asked_outcome=None), outcome, reply, text)
+        named, _ = self._intents.phrases.causes_by_sense(text)
+        other = [cause for cause in named if cause != outcome.actual]
+        if reply == "yes" or not other:
+            return step
+        instead = replace(outcome, verdict="wrong", actual=other[0])
+        asked = replace(step.conversation, asked_outcome=instead)
+        return replace(step, conversation=asked, event="ended")
+
+    def ended(self, conversation: Conversation, request: UserRequest, meaning: Meaning) -> Step:
+        """It ended so, or what was shown was wrong: both move the ranking."""
+        assessment = assess(self._service, conversation, conversation.language or "en")
+        told = conversation
+        if meaning.remark:
+            told = self.with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
+        if assessment is None:
+            return Step(conversation=told, requests=(request,), asks=False)
+        cause = meant_cause(assessment, self._service, request, conversation.focus)
+        is_denied = request.settles == "denied" and not (request.causes and not request.is_denial)
+        endings = conversation.endings
+        outcome = None
+        if is_denied:
+            endings = (*endings, Ending(cause=cause, quote=request.text, is_denied=True))
+        elif assessment.diagnosis.causes:  # moves nothing before somebody says yes to it
+            outcome = self._outcome(assessment, request, conversation)
+        return Step(
+            conversation=replace(told, endings=endings, asked_outcome=outcome, focus=""),
+            requests=(replace(request, causes=(cause,), settles=_SETTLES[is_denied]),),
+            previous=conversation,
+            asks=is_denied,
+            event="ended",
+        )
+
+    def with_remark(self, conversation: Conversation, remark: str) -> Conversation:
+        """The conversation with a remark, and what it says of causes and frameworks."""
+        misleading = self._intents.observations.misleading(remark)
+        return replace(
+            conversation,
+            stated_causes=(*conversation.stated_causes, *self._stated(remark)),
+            excluded=self._excluded(conversation, remark),
+            remarks=(*conversation.remarks, remark),
+            misleading=(*conversation.misleading, *misleading)[-MAX_MISLEADING:],
+        )
+
+    def _stated(self, remark: str) -> Iterator[StatedCause]:
+        """What a remark says of why it happens, or does not happen."""
+        explanations = self._intents.observations.explanations(remark)
+        for sentence in sentences(remark):
+            named, denied = self._intents.phrases.causes_by_sense(sentence)
+            if not self._intents.is_ruling_out(sentence):
+                named, denied = (*named, *denied), ()  # “it could not write” denies no cause
+            if denied:
+                yield denied_causes(sentence, denied)
+            if sentence in explanations or (named and self._intents.is_conclusion(sentence)):
+                stated = stated_cause(self._service, sentence, named, denied)
+                if stated is not None:
+                    yield stated
+
+    def _excluded(self, conversation: Conversation, remark: str) -> tuple[str, ...]:
+        """The frameworks the job does not use, as the person says; the last word counts."""
+        names = framework_names(self._service.knowledge.framework_names)
+        excluded = set(conversation.excluded)
+        for clause in (clause for one in sentences(remark) for clause in clauses(one)):
+            for name in names.named(clause):
+                found = name_expression(name, ()).search(clause)
+                if found and self._intents.phrases.denies_next(clause[: found.start()]):
+                    excluded.add(name)
+                else:
+                    excluded.discard(name)
+        return tuple(sorted(excluded))
+
+    def retraction(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
+        """A remark that no longer counts, and what is stated in its place."""
+        request = replace(self._intents.remark(meaning.retraction), is_denial=False)
+        left, retracted_remarks = take_back(
+            conversation, request.text, self._intents.key_words, names_cause=bool(request.causes)
+        )
+        if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
+            return self.remark(conversation, reading, meaning)
+        return Step(
+            conversation=self._told_instead(left, meaning.remark),
+            requests=(request,),
+            previous=conversation,
+            event="retracted",
+            retracted_remarks=retracted_remarks,
+        )
+
+    def _told_instead(self, conversation: Conversation, remark: str) -> Conversation:
+        """The conversation with what is stated in place of what was taken back."""
+        if not remark:
+            return conversation
+        checks = (find_check(self._service.knowledge, check) for check in conversation.open_checks)
+        result = self._intents.answer_to(remark, [check for check in checks if check is not None])
+        if result is None:
+            return self.with_remark(conversation, remark[:MAX_REMARK_CHARS])
+        return replace(
+            conversation,
+            check_results=(*conversation.check_results, result),
+            open_checks=tuple(one for one in conversation.open_checks if one != result.check),
+        )
+
+
+def _settled(conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str) -> Step:
+    """Yes or no to whether it ended so."""
+    request = UserRequest(intent="outcome", text=text, causes=(outcome.actual,))
+    if reply == "yes":
+        ending = Ending(cause=outcome.actual, quote=text)
+        return Step(
+            conversation=replace(conversation, endings=(*conversation.endings, ending)),
+            previous=conversation,
+            requests=(replace(request, settles="confirmed"),),
+            asks=False,
+            event="settled",
+            outcome=outcome,
+        )
+    return Step(
+        conversation=conversation,
+        requests=(replace(request, settles="denied"),),
+        asks=False,
+        event="settled",
+    )
+
+
+def answered(conversation: Conversation, result: CheckResult) -> Step:
+    """An outcome of a check was reported."""
+    results = (*conversation.check_results, result)
+    still_open = tuple(check for check in conversation.open_checks if check != result.check)
+    return Step(
+        conversation=replace(conversation, check_results=results, open_checks=still_open),
+        requests=(UserRequest(intent="tell", text=result.quote),),
+        previous=conversation,
+        event="answered",
+    )
+
+
+def _repeats(earlier: LogReading, reading: LogReading) -> bool:
+    """Whether all of a paste was there before."""
+    seen = {(event.pattern_id, event.text) for event in earlier.events}
+    new = {(event.pattern_id, event.text) for event in reading.events}
+    return bool(new) and new <= seen
