@@ -237,11 +237,16 @@ def main() -> int:
         held_out += ranks(some, fit_weights(rest))
     weights, shift = scaled(fit_weights(everything), everything)
     counts = count_words(paraphrases, knowledge.cases, tokenizer)
+    own = dict(zip(FEATURES, (round(float(weight), DIGITS) for weight in weights), strict=True))
     fitted = RerankWeights(
         prior=round(prior_of(counts), DIGITS),
         shift=round(shift, DIGITS),
+        likeness=own["likeness"],
+        coverage=own["coverage"],
+        same_framework=own["same_framework"],
+        other_framework=own["other_framework"],
+        other_hardware=own["other_hardware"],
         fitted_on=f"{len(paraphrases)} paraphrases of {len(learned)} cases",
-        **{name: round(float(w), DIGITS) for name, w in zip(FEATURES, weights, strict=True)},
     )
     folder = data / FOLDER
     folder.mkdir(exist_ok=True)
