@@ -62,7 +62,7 @@ Counts = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Candidates:
     """The first entries for a paraphrase: features, shape (entries, features), and the right one.
 
     `right` is its row, -1 where it is not among them.
@@ -143,14 +143,14 @@ def index_of(
 
 def rankings(
     searcher: Searcher, paraphrases: Sequence[Paraphrase], learned: Collection[str]
-) -> list[Ranking]:
+) -> list[Candidates]:
     """What the second look has to go by for each paraphrase, among the cases `learned`."""
     found = []
     for item in paraphrases:
         looks = [look for look in searcher.features(item.text) if look[0] in learned]
         ids = [entry for entry, _ in looks]
         found.append(
-            Ranking(
+            Candidates(
                 features=np.array([features for _, features in looks], dtype=np.float64),
                 right=ids.index(item.case) if item.case in ids else -1,
             )
@@ -158,7 +158,7 @@ def rankings(
     return found
 
 
-def fit_weights(all_rankings: Sequence[Ranking]) -> NDArray[np.float64]:
+def fit_weights(all_rankings: Sequence[Candidates]) -> NDArray[np.float64]:
     """Weights under which the right entry of each ranking is the most probable (softmax).
 
     By Newton's method; shape (features,).
@@ -185,7 +185,7 @@ def fit_weights(all_rankings: Sequence[Ranking]) -> NDArray[np.float64]:
 
 
 def scaled(
-    weights: NDArray[np.float64], all_rankings: Sequence[Ranking]
+    weights: NDArray[np.float64], all_rankings: Sequence[Candidates]
 ) -> tuple[NDArray[np.float64], float]:
     """The weights and a shift with which a score means what the first look's did.
 
@@ -199,7 +199,7 @@ def scaled(
     return weights * scale, first - scale * best
 
 
-def ranks(all_rankings: Sequence[Ranking], weights: NDArray[np.float64]) -> list[int]:
+def ranks(all_rankings: Sequence[Candidates], weights: NDArray[np.float64]) -> list[int]:
     """Rank of the right entry, from 1; 0 where it is not among the first."""
     return [
         int((one.features @ weights > (one.features @ weights)[one.right]).sum()) + 1
@@ -217,7 +217,7 @@ def main() -> int:
     paraphrases = load_paraphrases(data / PARAPHRASES)
     learned = {item.case for item in paraphrases}
     names = FrameworkNames(knowledge.framework_names)
-    per_fold: list[list[Ranking]] = []
+    per_fold: list[list[Candidates]] = []
     with index_of(knowledge.cases, embedder, tokenizer) as (store, index):
         for fold in range(FOLDS):
             apart = [item for item in paraphrases if fold_of(item.case) == fold]
@@ -237,11 +237,16 @@ def main() -> int:
         held_out += ranks(some, fit_weights(rest))
     weights, shift = scaled(fit_weights(everything), everything)
     counts = count_words(paraphrases, knowledge.cases, tokenizer)
+    own = dict(zip(FEATURES, (round(float(weight), DIGITS) for weight in weights), strict=True))
     fitted = RerankWeights(
         prior=round(prior_of(counts), DIGITS),
         shift=round(shift, DIGITS),
+        likeness=own["likeness"],
+        coverage=own["coverage"],
+        same_framework=own["same_framework"],
+        other_framework=own["other_framework"],
+        other_hardware=own["other_hardware"],
         fitted_on=f"{len(paraphrases)} paraphrases of {len(learned)} cases",
-        **{name: round(float(w), DIGITS) for name, w in zip(FEATURES, weights, strict=True)},
     )
     folder = data / FOLDER
     folder.mkdir(exist_ok=True)

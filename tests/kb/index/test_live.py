@@ -167,7 +167,7 @@ def test_an_index_of_another_format_or_library_is_refused(store: Store) -> None:
         with pytest.raises(SearchIndexError, match="is '0' there"):
             open_index(store)
     snapshot.write_manifest(folder, replace(page, identity=replace(page.identity, format=0)))
-    with pytest.raises(SearchIndexError, match="index format is 0 there and 1 here"):
+    with pytest.raises(SearchIndexError, match="index format is 0 there and 2 here"):
         open_index(store)
 
 

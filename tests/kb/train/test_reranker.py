@@ -8,7 +8,7 @@ import pytest
 from kb.knowledge.paraphrases import Paraphrase
 from kb.search.rerank import FEATURES
 from kb.train.reranker import (
-    Ranking,
+    Candidates,
     count_words,
     fit_weights,
     fold_of,
@@ -37,7 +37,7 @@ def test_words_are_counted_where_their_case_has_them() -> None:
     assert prior_of(counts) == pytest.approx(2 / 6)
 
 
-def rankings() -> list[Ranking]:
+def rankings() -> list[Candidates]:
     """Entries of which mostly that with the larger coverage is right, whatever the likeness."""
     generator = np.random.default_rng(1)
     made = []
@@ -46,7 +46,7 @@ def rankings() -> list[Ranking]:
         features[:, 2:] = 0
         by_coverage = int(features[:, 1].argmax())
         right = by_coverage if number % 6 else (by_coverage + 1) % 5
-        made.append(Ranking(features=features, right=right))
+        made.append(Candidates(features=features, right=right))
     return made
 
 
@@ -56,7 +56,7 @@ def test_the_fit_finds_what_tells() -> None:
     weights = fit_weights(made)
     assert weights[1] > 5 * abs(weights[0])
     assert np.mean(np.array(ranks(made, weights)) == 1) > 0.75
-    again = fit_weights([*made, Ranking(features=made[0].features, right=-1)])
+    again = fit_weights([*made, Candidates(features=made[0].features, right=-1)])
     assert np.allclose(again, weights)
 
 
