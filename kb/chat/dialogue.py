@@ -117,6 +117,7 @@ class Dialogue:
             has_evidence=bool(events or signals),
             after_cases=answered is not None
             and answered.reply.intent in ("similar", "search", "case"),
+            after_fixes=answered is not None and answered.reply.intent == "fix",
             hinted_causes=_hinted_causes(signals),
         )
 

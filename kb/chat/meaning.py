@@ -27,6 +27,7 @@ class Situation:
         reports_hang: whether the words report a hang or failed communication.
         has_evidence: whether the words hold evidence (cues, lines, facts).
         after_cases: whether the last reply listed cases.
+        after_fixes: whether it told fixes, which are numbered.
         hinted_causes: the causes the words hold signs of, in a question or a statement.
     """
 
@@ -38,6 +39,7 @@ class Situation:
     reports_hang: bool = False
     has_evidence: bool = False
     after_cases: bool = False
+    after_fixes: bool = False
     hinted_causes: tuple[str, ...] = ()
 
 
@@ -49,6 +51,7 @@ class UserRequest:
         text: the sentence of the person it stands in, redacted.
         causes, platforms, ordinal: what it names: causes, backends and frameworks, a place in a
             list.
+        is_fix_place: whether that is a place in the list of fixes.
         settings: names of settings, as data/advice.yaml knows them or as written.
         settles: whether a cause was confirmed or denied.
         language: the language asked for.
@@ -65,6 +68,7 @@ class UserRequest:
     causes: tuple[str, ...] = ()
     platforms: tuple[Platform, ...] = ()
     ordinal: int = 0
+    is_fix_place: bool = False
     settings: tuple[str, ...] = ()
     settles: Settled = ""
     language: Language | None = None

@@ -58,6 +58,7 @@ class Phrasebook:
         kinds: what is asked for by its kind: a case, what a cause is.
         correction_leads: what leads up to what is said instead of something taken back, in a group.
         retracting_words: words of taking back itself, which do not tell what is meant.
+        places_of_fixes: a place in a list, of a fix; `places_of_causes`: of a cause.
         restarts: a restart; `other_than_restart`: something instead of it.
         others: cases of others.
         record_words: whether something was kept; `pointing`: at what was said before.
@@ -102,6 +103,8 @@ class Phrasebook:
     kinds: PhraseGroup
     correction_leads: PhraseGroup
     retracting_words: PhraseGroup
+    places_of_fixes: PhraseGroup
+    places_of_causes: PhraseGroup
     restarts: PhraseGroup
     other_than_restart: PhraseGroup
     others: PhraseGroup
@@ -148,6 +151,7 @@ class Phrasebook:
             "kinds": (self.kinds,),
             "correction_leads": (self.correction_leads,),
             "retracting_words": (self.retracting_words,),
+            "places": (self.places_of_causes, self.places_of_fixes),
             "restarts": (self.restarts, self.other_than_restart),
             "others": (self.others,),
             "record_words": (self.record_words,),
@@ -231,6 +235,11 @@ class Phrasebook:
     def is_assertion(self, clause: str) -> bool:
         """Whether a clause says that something is so, instead of naming or supposing it."""
         return self.sets["assertion_words"].match(clause) == (1,)
+
+    def places_fix(self, text: str, *, listed: bool) -> bool:
+        """Whether a place in a list is a fix's: by the noun, else by what was `listed` last."""
+        named = self.sets["places"].match(text)
+        return 1 in named or (listed and 0 not in named)
 
     def names_kind(self, text: str) -> bool:
         """Whether the text asks for something by its kind: a case, what a cause is."""

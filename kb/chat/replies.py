@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kb.chat.check_answers import CheckAnswerReader
 from kb.chat.meaning import Meaning, Situation
@@ -55,8 +56,9 @@ class ReplyReader:
             number = self._numbered(text, situation)
         if not number:
             return None
+        request = self._sentences.request("cause", text)
         if situation.after_cases:
-            return Meaning(requests=(self._sentences.request("case", text),))
+            return Meaning(requests=(replace(request, intent="case"),))
         if situation.outcome_asked and number <= 2:
             return Meaning(settled="yes" if number == 1 else "no")
         for check in situation.open_checks[:1]:
@@ -65,7 +67,7 @@ class ReplyReader:
                 result = CheckResult(check=check.id, outcome=number, quote=text)
                 return Meaning(check_result=result)
         return (
-            Meaning(requests=(self._sentences.request("cause", text),))
+            Meaning(requests=(self._sentences.in_list(request, situation),))
             if situation.has_incident
             else None
         )

@@ -91,6 +91,9 @@ class SentenceReader:
         if situation.has_incident and self.phrases.is_ending(sentence):
             return "fixed"
         shares = dict(self.acts.read(sentence))
+        is_told = self.phrases.is_cured(sentence) and not self.phrases.is_asked(sentence)
+        if situation.has_incident and is_told and max(shares, key=shares.__getitem__) == "fixed":
+            return "fixed"
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
         for act in self._lacking(sentence):
@@ -159,8 +162,8 @@ class SentenceReader:
             return replace(request, language=next(iter(named - {None}), None))
         if ENTRY_ID.search(sentence):
             return replace(request, intent="case")
-        if request.ordinal and act in PLACING and (act != "happened" or request.ordinal > 1):
-            return replace(request, intent="case" if situation.after_cases else "cause")
+        if placed := self._placed(act, request, situation):
+            return placed
         if act in GENERAL and not (self.tells(sentence) or request.settings or request.platforms):
             return replace(request, intent="off_topic")
         if situation.has_incident and act in SUPPOSING and not self.phrases.names_kind(sentence):
@@ -168,6 +171,21 @@ class SentenceReader:
             intent = "why" if causes else request.intent
             return replace(request, intent=intent, causes=causes, is_guess=bool(causes))
         return request
+
+    def _placed(self, act: Act, request: UserRequest, situation: Situation) -> UserRequest | None:
+        """The request for a place in a list; None where none is named, or another thing by it."""
+        if request.ordinal and act in PLACING and (act != "happened" or request.ordinal > 1):
+            return self.in_list(request, situation)
+        if request.ordinal and self.phrases.places_fix(request.text, listed=False):
+            return self.in_list(request, situation)
+        return None
+
+    def in_list(self, request: UserRequest, situation: Situation) -> UserRequest:
+        """A request for a place in a list, as one for the case, fix or cause that stands there."""
+        is_fix = self.phrases.places_fix(request.text, listed=situation.after_fixes)
+        if is_fix and situation.has_incident:
+            return replace(request, intent="fix", is_fix_place=True)
+        return replace(request, intent="case" if situation.after_cases else "cause")
 
     def _hinted(self, act: Act, request: UserRequest, situation: Situation) -> tuple[str, ...]:
         """The causes a question without a cause's name speaks of, by the signs in it."""

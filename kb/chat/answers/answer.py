@@ -148,7 +148,7 @@ class IntentAnswer:
             return min(named, key=order.index)
         if named:
             return named[0]
-        if 1 <= self.request.ordinal <= len(order):
+        if not self.request.is_fix_place and 1 <= self.request.ordinal <= len(order):
             return order[self.request.ordinal - 1]
         if self.conversation.focus in self.knowledge.cause_by_id:
             return self.conversation.focus

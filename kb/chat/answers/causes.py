@@ -196,16 +196,20 @@ def answer_fix(answer: IntentAnswer) -> None:
     if not subject:
         answer.say_need_log()
         return
-    fixes = fixes_of(answer, subject)[:FIXES_SHOWN]
+    fixes = fixes_of(answer, subject)
     label = "chat.fixes_for" if fixes else "chat.no_fix"
     pages = answer.knowledge.cause_by_id[subject].sources
     answer.say_of("verdict", label, subject, pages=pages)
-    for number, fix in enumerate(fixes, start=1):
+    answer.focus = subject
+    place = answer.request.ordinal if answer.request.is_fix_place else 0
+    if 1 <= place <= len(fixes):
+        say_fix(answer, subject, fixes[place - 1], place)
+        return
+    for number, fix in enumerate(fixes[:FIXES_SHOWN], start=1):
         if number == 1:
             say_fix(answer, subject, fix, number)
         else:
             _say_title(answer, subject, fix, number)
-    answer.focus = subject
 
 
 def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:

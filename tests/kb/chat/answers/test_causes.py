@@ -106,3 +106,25 @@ def test_which_command_now(talk: Talker) -> None:
     assert reply.statements[0].role == "check"
     assert reply.statements[0].command == first.question.command
     assert reply.question == first.question
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["what exactly is the second fix?", "第二个办法怎么做？", "how does the second one work?"],
+)
+def test_the_second_fix_is_no_cause(talk: Talker, said: str) -> None:
+    """A fix by its noun, or by what was listed last; its steps and no other fix are told."""
+    first, listed, second = talk(OOM_LOG, "how do I fix it?", said)
+    assert first.diagnosis is not None
+    leading = first.diagnosis.causes[0]
+    (shown,) = [item for item in second.statements if item.role == "fix"]
+    assert listed.intent == second.intent == "fix"
+    assert shown.text.startswith("2. ")
+    assert cited(second.statements[0], "cause") == [leading.id]
+
+
+def test_a_cause_is_named_after_a_list_of_fixes(talk: Talker) -> None:
+    """“the second cause” is one, whatever was listed last."""
+    first, _, reply = talk(OOM_LOG, "how do I fix it?", "what is the second cause?")
+    assert first.diagnosis is not None
+    assert cited(reply.statements[0], "cause")[:1] == [first.diagnosis.causes[1].id]
