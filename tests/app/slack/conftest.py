@@ -117,3 +117,8 @@ def channel(alpha: Workspace, request: pytest.FixtureRequest) -> Channel:
 def direct(alpha: Workspace, request: pytest.FixtureRequest) -> Channel:
     """A direct conversation of the test's own."""
     return alpha.add_channel(request.node.name[:60], kind="im")
+
+
+def tells_oom(shown: str) -> bool:
+    """Whether a message says, in either language, that a rank ran out of memory."""
+    return "ran out of GPU memory" in shown or "显存耗尽" in shown

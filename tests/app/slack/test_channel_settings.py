@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kb.text.language import has_han
+from tests.app.slack.conftest import tells_oom
 from tests.app.slack.fake import samples
 from tests.app.slack.fake.fake_slack import FakeSlack
 from tests.app.slack.fake.installation import answered, finished
@@ -37,7 +38,7 @@ def test_auto_diagnose_answers_logs_and_nothing_else(slack: FakeSlack, channel: 
     log = slack.say(channel, samples.english_log())
     answer = slack.answer(channel, log)
     slack.until(lambda: answer.blocks, what="blocks")
-    assert "rank-crash" in answer.shown
+    assert tells_oom(answer.shown)
     nothing_said_of(slack, channel, talk, about)
     assert len(slack.answers(channel, log)) == 1
 
@@ -49,7 +50,7 @@ def test_a_quiet_channel_hears_only_what_is_known(slack: FakeSlack, channel: Cha
     assert finished(slack, unsure) == "grey_question"
     assert slack.answers(channel, unsure) == []
     sure = slack.say(channel, samples.english_log(), mention=True)
-    assert "rank-crash" in answered(slack, channel, sure).shown
+    assert tells_oom(answered(slack, channel, sure).shown)
 
 
 def test_quiet_and_auto_together_leave_no_trace(slack: FakeSlack, channel: Channel) -> None:
@@ -57,7 +58,7 @@ def test_quiet_and_auto_together_leave_no_trace(slack: FakeSlack, channel: Chann
     set_up(slack, channel, "auto on", "quiet on")
     unsure = slack.say(channel, samples.undecided_log())
     sure = slack.say(channel, samples.english_log())
-    assert "rank-crash" in slack.answer(channel, sure).shown
+    assert tells_oom(slack.answer(channel, sure).shown)
     nothing_said_of(slack, channel, unsure)
 
 
@@ -73,7 +74,7 @@ def test_ephemeral_answers_are_for_the_person_who_asked(slack: FakeSlack, channe
     answers = [message for message in slack.answers(channel) if message.via == "chat.postEphemeral"]
     ben = slack.add_user(channel, "ben").id
     assert [(message.ephemeral_for, message.thread_ts) for message in answers] == [(ben, "")]
-    assert "rank-crash" in answers[0].shown
+    assert tells_oom(answers[0].shown)
 
 
 def test_a_click_on_an_ephemeral_answer_stays_between_two(
@@ -94,5 +95,5 @@ def test_settings_outlive_a_language(slack: FakeSlack, channel: Channel) -> None
     set_up(slack, channel, "language zh")
     asked = slack.say(channel, samples.english_log(), mention=True)
     shown = answered(slack, channel, asked).shown
-    assert "rank-crash" in shown
+    assert tells_oom(shown)
     assert has_han(shown)

@@ -21,6 +21,7 @@ from kb.errors import InputError, SlowInputError
 from kb.service import Service
 from kb.settings import Settings
 from kb.text.language import has_han
+from tests.app.slack.conftest import tells_oom
 from tests.app.slack.fake import samples
 from tests.app.slack.fake.fake_slack import FakeSlack
 from tests.app.slack.fake.harmless import strings
@@ -109,7 +110,7 @@ def test_a_file_slack_refuses_costs_no_answer(
     slack.api.broken += [("files.getUploadURLExternal", 500)] * 2
     shown = ask(slack, channel, alpha.add_file("job.log", LOG))
     assert slack.api.broken == []
-    assert "rank-crash" in shown
+    assert tells_oom(shown)
     assert slack.attached(channel) == []
 
 
@@ -118,7 +119,7 @@ def test_a_file_host_that_is_busy_is_asked_again(
 ) -> None:
     """A 429 of the file host is waited for, and is no word about scopes."""
     file = alpha.add_file("job.log", LOG, behaviour="busy")
-    assert "rank-crash" in ask(slack, channel, file)
+    assert tells_oom(ask(slack, channel, file))
     assert len([seen for seen in slack.files.seen if file.id in seen.path]) == 2
 
 
@@ -132,7 +133,7 @@ def test_several_files_and_a_compressed_one_are_one_incident(
     head.mimetype = "application/gzip"
     tail = alpha.add_file("node1.log", "".join(lines[middle:]).encode())
     shown = ask(slack, channel, head, tail)
-    assert "rank-crash" in shown
+    assert tells_oom(shown)
     assert "rank 5" in shown
     assert "node0.log" in shown or "OutOfMemoryError" in shown
 
@@ -144,7 +145,7 @@ def test_a_picture_beside_a_log_is_named_and_passed_over(
     picture = alpha.add_file("screen.png", b"\x89PNG", mimetype="image/png")
     log = alpha.add_file("job.log", LOG)
     shown = ask(slack, channel, picture, log)
-    assert "rank-crash" in shown
+    assert tells_oom(shown)
     assert "screen.png" in shown
     assert not [seen for seen in slack.files.seen if picture.id in seen.path]
 
@@ -214,7 +215,7 @@ def test_a_damaged_archive_beside_a_log_is_named_in_the_answer(
     log = alpha.add_file("rank0.log", LOG)
     damaged = alpha.add_file("rank1.log.gz", b"\x1f\x8b garbage", mimetype="application/gzip")
     shown = ask(slack, channel, damaged, log)
-    assert "rank-crash" in shown
+    assert tells_oom(shown)
     assert "rank1.log.gz" in shown
 
 
@@ -269,10 +270,10 @@ def test_a_slow_file_holds_up_nobody_else(
     )
     quick = [slack.say(channel, samples.english_log(), mention=True) for _ in range(3)]
     for message in quick:
-        assert "rank-crash" in answered(slack, channel, message).shown
+        assert tells_oom(answered(slack, channel, message).shown)
     assert slow.reacted == ["eyes"]
     file.released = True
-    assert "rank-crash" in answered(slack, channel, slow).shown
+    assert tells_oom(answered(slack, channel, slow).shown)
 
 
 def test_each_file_is_fetched_with_its_own_token(
