@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 # Repeats are bounded where a match can begin anywhere: a line without an end costs linear time.
@@ -118,6 +118,11 @@ def all_mentions(text: str, options: Collection[str] = ()) -> list[SettingMentio
     known = {part for name in options for part in (name, name.rpartition(".")[2])}
     mentions = (*_by_line(text, known), *_pod_entries(text))
     return sorted(mentions, key=lambda item: (item.line, item.name))
+
+
+def one_text(lines: Iterable[str]) -> str:
+    """Lines as one text: a line that holds breaks of other kinds (U+2028) stays one."""
+    return "\n".join(" ".join(line.splitlines()) for line in lines)
 
 
 def without_comment(line: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kb.settings_check.extract import all_mentions, plain_value, without_comment
+from kb.settings_check.extract import all_mentions, one_text, plain_value, without_comment
 from kb.types.incident import TextLine
 from kb.types.knowledge import JobSetting
 
@@ -171,8 +171,7 @@ class JobReader:
 
     def _of_pods(self, lines: Sequence[TextLine], statements: Sequence[int]) -> Iterator[JobValue]:
         """Variables written in ways that only `kb.settings_check.extract` knows."""
-        # A line may hold breaks of other kinds (a carriage return, U+2028): it stays one.
-        for item in all_mentions("\n".join(" ".join(line.text.splitlines()) for line in lines)):
+        for item in all_mentions(one_text(line.text for line in lines)):
             setting = self._setting_of.get(_plain(item.name))
             line = lines[item.line - 1]
             text = line.text

@@ -13,7 +13,7 @@ from kb.settings_check.contradictions import (
     explanation,
     setting_lines,
 )
-from kb.settings_check.extract import SettingMention, find_settings
+from kb.settings_check.extract import SettingMention, find_settings, one_text
 from kb.settings_check.names import nearest_name
 from kb.settings_check.rules import (
     applying_rules,
@@ -206,7 +206,7 @@ def _settings_of(reading: LogReading, advice: Sequence[Advice]) -> list[SettingM
     lines = setting_lines(reading)
     mentions = [
         replace(item, file=lines[item.line - 1].file, line=lines[item.line - 1].number)
-        for item in find_settings("\n".join(line.text for line in lines), options)
+        for item in find_settings(one_text(line.text for line in lines), options)
     ]
     settings = {(item.name, item.value): item for item in mentions}
     places = {
