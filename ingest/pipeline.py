@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import structlog
-
 from ingest.duplicates import NearDuplicates
 from ingest.files import find_sources
 from ingest.formats import format_of
@@ -28,6 +26,7 @@ from ingest.types import (
 )
 from ingest.wordlists import WordLists, word_lists
 from kb.errors import KBError
+from kb.log_lines import logger
 from kb.types.answer import LogSummary
 from kb.types.entries import Entry
 from kb.types.incident import LogReading
@@ -37,7 +36,7 @@ MAX_GROUP = 1024  # entries of one file kept together; a longer file is committe
 
 OnProgress = Callable[[int, int, str], None]
 
-log = structlog.get_logger()
+log = logger()
 
 
 @dataclass(slots=True)

@@ -186,9 +186,9 @@ def _learn_again(
     settings: Settings, knowledge: Knowledge, tokenizer: Tokenizer, engine: Engine
 ) -> tuple[LearnedWeights | None, Engine]:
     """The learned weights in use now, and the engine with them."""
-    import structlog
+    from kb.log_lines import logger
 
-    log = structlog.get_logger()
+    log = logger()
     learned = _learned_weights(settings, log.warning)
     log.info("learned weights read", outcomes=learned.outcomes if learned else 0)
     return learned, engine.with_learned(*_with_learned(settings, knowledge, tokenizer, learned))

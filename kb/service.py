@@ -440,9 +440,9 @@ class Service:
             entries = self.store.count()
             self.searcher.search("timeout", limit=1)
         except Exception as error:  # noqa: BLE001 - a health check reports whatever is wrong
-            import structlog
+            from kb.log_lines import logger
 
-            structlog.get_logger().exception("health check failed")
+            logger().exception("health check failed")
             problems.append(str(error))
         return HealthReport(
             ready=not problems,

@@ -18,7 +18,7 @@ VALUES = {"types", "errors", "settings"}
 TEXT = VALUES | {"files", "text", "knowledge"}
 SEARCH = TEXT | {"embed", "store", "index", "search"}
 ANSWER = TEXT | {"diagnose", "settings_check"}
-SERVICE = SEARCH | ANSWER | {"evidence", "incidents", "logs", "second_reader"}
+SERVICE = SEARCH | ANSWER | {"evidence", "incidents", "log_lines", "logs", "second_reader"}
 OFFLINE = {"train", "evaluation"}  # command lines that fit and measure; the product does without
 INSIDE = {
     "types": set(),
@@ -28,6 +28,7 @@ INSIDE = {
     "files": {"errors"},
     "text": VALUES,
     "knowledge": VALUES | {"files"},
+    "log_lines": TEXT,
     "evidence": TEXT,
     "logs": TEXT | {"evidence"},
     "embed": TEXT,
@@ -37,7 +38,7 @@ INSIDE = {
     "search": SEARCH,
     "diagnose": TEXT | {"settings_check"},
     "settings_check": TEXT,
-    "second_reader": ANSWER | {"retry_after"},
+    "second_reader": ANSWER | {"retry_after", "log_lines"},
     "saved": TEXT,
     "service": SERVICE,
     "bootstrap": SERVICE | {"service"},

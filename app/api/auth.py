@@ -74,7 +74,7 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         content = msgspec.json.decode(path.read_bytes(), type=KeyFile)
         if content.format != KEYS_FORMAT:
             raise ValueError(f"has format {content.format}, this program reads {KEYS_FORMAT}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a folder that cannot be is told elsewhere
         return ()
     except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors
         raise StoreError(

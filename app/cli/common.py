@@ -85,9 +85,6 @@ class State:
     @contextlib.contextmanager
     def service(self, *, rebuild: bool = False) -> Iterator[Service]:
         """The opened knowledge base, closed at the end; what it says goes to stderr."""
-        from app.server.log_lines import configure_command_log
-
-        configure_command_log()
         service = self.open_service(self.settings, notify=note, rebuild=rebuild)
         try:
             yield service

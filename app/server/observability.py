@@ -15,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from app.server.log_lines import PROCESSORS
 from kb.errors import KBError
+from kb.log_lines import PROCESSORS
 from kb.store.quota import ALL_BYTES
 
 if TYPE_CHECKING:

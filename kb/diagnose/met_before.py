@@ -61,7 +61,10 @@ def met_before(
         if not entry.causes or _is_of_another_stack(incident, entry):
             continue
         agrees = verdict.status == "diagnosed" and entry.causes[0].id == leading.cause
-        if stands_out(hit, verdict.hits, STANDS_OUT if agrees else STANDS_FAR_OUT):
+        # A team's log is whole: where it shows another error the job died of another one.
+        is_other = entry.kind == "incident" and own and marks and not own.shared(marks)
+        least = STANDS_OUT if agrees else STANDS_FAR_OUT
+        if not is_other and stands_out(hit, verdict.hits, least):
             same.append((ORDER.get(entry.kind, OTHER), -alike, entry.id))
             continue
         if not agrees:

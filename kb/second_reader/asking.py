@@ -221,9 +221,9 @@ class SecondReader:
             if none.reason == "no_json" and reply.without:
                 why = NoAnswer(reply.without, tokens=str(reply.tokens_out or MAX_TOKENS))
         except Exception:  # noqa: BLE001 - whatever a foreign server does, the first answer stands
-            import structlog
+            from kb.log_lines import logger
 
-            structlog.get_logger().exception("second reader failed")
+            logger().exception("second reader failed")
             why = NoAnswer("failed")
         self._limits.count(why.reason if why else "answered", reply.tokens_in, reply.tokens_out)
         asked = ModelResult(

@@ -87,7 +87,7 @@ def test_a_changed_site_folder_waits_for_a_restart(
     settings = Settings(home=built_home(), site=folder)
     for waits, change in ((False, True), (False, False)):
         service = open_service(settings)
-        with TestClient(create_app(service, settings)) as client:
+        with TestClient(create_app(service, settings), base_url="http://127.0.0.1") as client:
             assert client.get("/readyz").json()["site_waits"] is waits
             if change:
                 (folder / "hosts.yaml").unlink()
@@ -98,7 +98,7 @@ def test_a_changed_site_folder_waits_for_a_restart(
 
 def test_the_values_say_whose_they_are(real: Service) -> None:
     """`origin` is site for what the team adds and empty for what is shipped, over the API too."""
-    with TestClient(create_app(real, real.settings)) as client:
+    with TestClient(create_app(real, real.settings), base_url="http://127.0.0.1") as client:
         body = client.post("/v1/diagnose", json={"text": LOG, "lang": "en"}).json()
     cause = body["causes"][0]
     assert cause["id"] == "checkpoint-io"

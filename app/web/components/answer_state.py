@@ -21,6 +21,7 @@ from app.web.background import begin
 from app.web.components.log_view import Window, lines_of, lines_of_chunks, marks_of, windows
 from kb.diagnose.verdict import SecondOpinion, Verdict
 from kb.errors import InputError
+from kb.evidence.capture import unpacked_archives
 from kb.evidence.detect import evidence_among
 from kb.types.answer import Diagnosis
 from kb.types.incident import LogReading
@@ -120,14 +121,17 @@ def diagnose_input(
         reading = service.read_paths(paths) if uploads else service.read_text(text)
         verdict = service.judge(reading, torch=torch or None)
         answer = service.render(verdict, language=language)
-        evidence = evidence_among(paths)
-        logs = [path for path in paths if path not in evidence]
-        lines = {path.name if len(logs) > 1 else "": _file_lines(path) for path in logs}
+        with contextlib.ExitStack() as stack:
+            files = unpacked_archives(paths, stack)
+            evidence = evidence_among(files)
+            logs = [path for path in files if path.is_file() and path not in evidence]
+            lines = {path.name if len(logs) > 1 else "": _file_lines(path) for path in logs}
+            shown = windows(lines if uploads else {"": lines_of(text)}, marks_of(answer, reading))
         return AnswerState(
             origin=verdict,
             pasted=text,
             names=tuple(plain(name) for name, _ in uploads),
-            windows=windows(lines if uploads else {"": lines_of(text)}, marks_of(answer, reading)),
+            windows=shown,
             answers={language: answer},
         )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -90,4 +92,15 @@ def test_this_host_is_read() -> None:
     assert own.parent == os.getppid()
     assert own.runs_python
     assert own in below(table, [os.getppid()])
-    assert own.environ["PATH"] == os.environ["PATH"]
+
+
+def test_the_environment_of_a_process_is_read() -> None:
+    """The one it was started with."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={"RANK": "3", "PATH": "/bin"}
+    ) as child:
+        try:
+            environ = host_processes()[child.pid].environ
+        finally:
+            child.kill()
+    assert (environ["RANK"], environ["PATH"]) == ("3", "/bin")

@@ -31,10 +31,12 @@ PROCESSORS: tuple[structlog.types.Processor, ...] = (
 )
 
 
-def configure_command_log() -> None:
-    """Send what a command logs to stderr, unless the process has a log of its own already."""
+def logger() -> structlog.stdlib.BoundLogger:
+    """The program's log: on stderr, unless the process has a log of its own already."""
     if not structlog.is_configured():
         structlog.configure(
             processors=[*PROCESSORS, structlog.processors.JSONRenderer(ensure_ascii=False)],
             logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
         )
+    found: structlog.stdlib.BoundLogger = structlog.get_logger()
+    return found
