@@ -162,7 +162,7 @@ def test_judged_answers_count_as_outcomes(
 ) -> None:
     """“Wrong, it was X” of a saved diagnosis teaches as well; one that is gone is left out."""
     service = opened()
-    for number, text in enumerate(STALLS):
+    for number, text in enumerate((*STALLS, *STALLS)):
         verdict = service.judge(service.read_text(report(text, number)))
         saved = save_diagnosis(service, verdict)
         wrong = Feedback(
@@ -173,7 +173,7 @@ def test_judged_answers_count_as_outcomes(
     add_feedback(service, gone, source="api")
     learn("--dry-run", "--format", "json")
     result = json.loads(capsys.readouterr().out)
-    assert (result["outcomes"], result["left_out"]) == (6, 1)
+    assert (result["outcomes"], result["left_out"]) == (12, 1)
     assert result["learned"]["corrections"]["term:quobyte"]["checkpoint-io"] > 0.3
 
 
