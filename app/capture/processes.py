@@ -28,8 +28,8 @@ RANK_VARIABLES = (
 _MEETING_POINT = ("MASTER_ADDR", "MASTER_PORT")  # where the ranks of one job meet
 # Servers rename their workers: VLLM::Worker_TP1, sglang::scheduler_TP1, ray::RayTrainWorker
 _TITLE = re.compile(r"^(?:VLLM|sglang|ray)::", re.IGNORECASE)
-_TITLE_RANK = re.compile(r"^(?:VLLM|sglang)::[A-Za-z]{1,40}_TP(\d{1,5})$", re.IGNORECASE)
-_INTERPRETER = re.compile(r"^(?:python|pypy)[\d.]*t?$")
+_TITLE_RANK = re.compile(r"^(?:VLLM|sglang)::[A-Za-z]{1,40}_TP([0-9]{1,5})$", re.IGNORECASE)
+_INTERPRETER = re.compile(r"^(?:python|pypy)[0-9.]*t?$")
 _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "compile_worker")
 
 

@@ -41,7 +41,7 @@ _QUERIES = {
     "npu-smi": (("npu-smi", "info"),),
     "rocm-smi": (("rocm-smi", "--showall"),),
 }
-_KERNEL_TIME = re.compile(r"^(?:<\d+>)?\[ *(\d+)\.\d+\]")
+_KERNEL_TIME = re.compile(r"^(?:<[0-9]+>)?\[ *([0-9]+)\.[0-9]+\]")
 _HOST = re.compile(r"[^\w.-]+")
 
 

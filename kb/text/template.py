@@ -7,7 +7,7 @@ import re
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # Addresses, paths, then any word that begins with a digit or is a long hexadecimal one, numbers.
 _VARIABLE = re.compile(
-    r"0x[0-9a-fA-F]+|/[^\s'\"]+|\b(?=[0-9a-f]{0,63}\d)[0-9a-f]{8,64}\b|\d+(?:[.,:eE+_-]+\d+)*%?"
+    r"0x[0-9a-fA-F]+|/[^\s'\"]+|\b(?=[0-9a-f]{0,63}[0-9])[0-9a-f]{8,64}\b|[0-9]+(?:[.,:eE+_-]+[0-9]+)*%?"
 )
 _BAR = re.compile("[\u2500-\u259f]+|[#=>.*-]{3,}")
 

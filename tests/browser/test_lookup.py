@@ -45,8 +45,10 @@ def test_a_search_stays_in_the_address(visit: OpenPage) -> None:
     expect(here.page.locator("article").first).to_be_visible()
     here.settle()
     here.page.get_by_text("Filters", exact=True).click()
+    here.settle()
     choose(here, "Backend", "gloo")
     expect(here.page).to_have_url(re.compile("backend=gloo"))
+    here.settle()
     expect(here.page.get_by_text("Filters (1 chosen)")).to_be_visible()
     titles = here.page.locator("article h3").all_inner_texts()
     assert "q=hangs" in here.page.url
