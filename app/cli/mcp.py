@@ -96,6 +96,7 @@ def _serve_http(app: Starlette, settings: Settings, listening: socket.socket, pa
 
     if notice := no_keys_notice(settings):
         note(notice)
+    listening.listen()  # who comes between the line and the server waits
     note(f"timeout-kb answers MCP clients on {shown_address(listening)}{path}")
     config = uvicorn.Config(
         app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_S
