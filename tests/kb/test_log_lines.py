@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from app.server.log_lines import configure_command_log
+from kb.log_lines import logger
 
 
 @pytest.fixture
@@ -25,7 +25,6 @@ def unconfigured() -> Iterator[None]:
 @pytest.mark.usefixtures("unconfigured")
 def test_a_failure_is_one_line_without_local_variables(capsys: pytest.CaptureFixture[str]) -> None:
     """The traceback names code; a secret beside it in memory, or in the message, is not shown."""
-    configure_command_log()
 
     def fail() -> None:
         pasted = "api_key=sk-" + "a1b2c3d4" * 4
@@ -34,7 +33,7 @@ def test_a_failure_is_one_line_without_local_variables(capsys: pytest.CaptureFix
     try:
         fail()
     except ValueError:
-        structlog.get_logger().exception("ingest_failed", path="page.md")
+        logger().exception("ingest_failed", path="page.md")
     out, err = capsys.readouterr()
     assert out == ""
     (line,) = err.splitlines()
@@ -48,5 +47,5 @@ def test_a_failure_is_one_line_without_local_variables(capsys: pytest.CaptureFix
 def test_a_log_that_is_there_stays() -> None:
     """A server that sends its log elsewhere goes on doing so."""
     structlog.configure(processors=[])
-    configure_command_log()
+    logger()
     assert structlog.get_config()["processors"] == []
