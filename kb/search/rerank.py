@@ -115,6 +115,10 @@ class Reranker:
             hardware=hardware_in(start),
         )
 
+    def asked(self, word: str) -> bool:
+        """Whether paraphrases have the word."""
+        return word in self._counts
+
     def choices(
         self,
         words: Sequence[str],
@@ -170,7 +174,7 @@ class Reranker:
 
     def score(self, features: Sequence[float]) -> float:
         """The score of an entry with these features, in [0, 1]."""
-        weighed = self.weights.shift + sum(map(operator.mul, self._own, features))
+        weighed: float = self.weights.shift + sum(map(operator.mul, self._own, features))
         return min(1.0, max(0.0, weighed))
 
     def _entry_frameworks(self, names: tuple[str, ...]) -> frozenset[str]:
