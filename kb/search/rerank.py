@@ -115,7 +115,7 @@ class Reranker:
             hardware=hardware_in(start),
         )
 
-    def asked(self, word: str) -> bool:
+    def is_asked_with(self, word: str) -> bool:
         """Whether paraphrases have the word."""
         return word in self._counts
 

@@ -161,7 +161,7 @@ class Searcher:
         meant: dict[str, str] = {}
         if self._reranker is not None and not signature:
             entries_with = partial(self._entries_with, snapshot)
-            meant = corrections(query, entries_with, self._asked)
+            meant = corrections(query, entries_with, self._is_right)
         question = self._question(corrected(query, meant), snapshot, language, signature)
         pool = max(POOL, POOL_PER_HIT * limit)
         reach = snapshot.manifest.chunks if selected.chunks is None else len(selected.chunks)
@@ -231,10 +231,12 @@ class Searcher:
             ),
         )
 
-    def _asked(self, word: str) -> bool:
+    def _is_right(self, word: str) -> bool:
         """Whether people ask with a word, or it is none that is searched for."""
         tokens = self._tokenizer.tokens(word)
-        return self._reranker is None or not tokens or any(map(self._reranker.asked, tokens))
+        return (
+            self._reranker is None or not tokens or any(map(self._reranker.is_asked_with, tokens))
+        )
 
     def _entries_with(self, snapshot: Snapshot, word: str) -> int:
         """How many entries have a word itself or in translation."""
