@@ -25,6 +25,7 @@ VERBS = {
     "lint": "app.cli.lint:command",
     "check-data": "app.cli.check_data:command",
     "doctor": "app.cli.doctor:command",
+    "backup": "app.cli.backup:command",
     "ranks": "app.cli.diagnose:ranks_command",
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",
