@@ -46,6 +46,17 @@ class Target:
     words: tuple[bytes, ...] = SPLICES
 
 
+def small_data(data: Path, shipped: Path) -> None:
+    """Make `data` the shipped knowledge with a few of its cases."""
+    data.mkdir()
+    for part in shipped.iterdir():
+        if part.name != "cases":
+            (data / part.name).symlink_to(part)
+    (data / "cases").mkdir()
+    for case in sorted((shipped / "cases").glob("*.md"))[:SMALL]:
+        (data / "cases" / case.name).symlink_to(case)
+
+
 class Targets:
     """All targets over one small knowledge base in `folder`."""
 
@@ -59,13 +70,7 @@ class Targets:
         from kb.settings import Settings, shipped_data
 
         data = self._folder / "data"
-        data.mkdir()
-        for part in shipped_data().iterdir():
-            if part.name != "cases":
-                (data / part.name).symlink_to(part)
-        (data / "cases").mkdir()
-        for case in sorted((shipped_data() / "cases").glob("*.md"))[:SMALL]:
-            (data / "cases" / case.name).symlink_to(case)
+        small_data(data, shipped_data())
         return open_service(Settings(home=self._folder / "home", data=data))
 
     def of(self, name: str) -> Target:
