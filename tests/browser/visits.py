@@ -40,11 +40,12 @@ STILL = (Path(__file__).parent / "still.js").read_text(encoding="utf-8")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Addresses of the running page and API, and the state folder of both."""
+    """Addresses of the running page and API, the state folder of both, and who started them."""
 
     page: str
     api: str
     home: Path
+    pid: int
 
 
 @contextlib.contextmanager
@@ -67,7 +68,7 @@ def running(home: Path, **variables: str) -> Iterator[Site]:
         )
         try:
             page, api = _addresses(process, said)
-            yield Site(page=page, api=api, home=home)
+            yield Site(page=page, api=api, home=home, pid=process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=STOP_S)
