@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 START = "from app.cli.main import main; main()"
-START_S = 120
-STOP_S = 30
+START_S = 300  # two servers on a busy machine
+STOP_S = 120
 POLL_S = 0.1  # between two looks at what the servers say
-WAIT_MS = 30_000  # for an element; an answer takes a second, a busy machine more
+WAIT_MS = 120_000  # for an element; an answer takes a second, on a busy machine a hundred
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -24,6 +24,7 @@ from kb.settings_check.job import JobReader
 from kb.text.line_kind import read_lines
 from kb.text.redact import redact
 from kb.types.incident import Incident
+from tests.fuzz import faces
 
 INPUTS = Path(__file__).parent / "inputs"  # what failed once
 SMALL = 12  # cases of the knowledge base that answers
@@ -62,6 +63,7 @@ class Targets:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.stack = contextlib.ExitStack()  # what targets have open
 
     @cached_property
     def service(self) -> Service:
@@ -72,6 +74,11 @@ class Targets:
         data = self._folder / "data"
         small_data(data, shipped_data())
         return open_service(Settings(home=self._folder / "home", data=data))
+
+    def close(self) -> None:
+        """Close all that targets opened."""
+        self.stack.close()
+        self.service.close()
 
     def of(self, name: str) -> Target:
         """The target of that name.
@@ -192,6 +199,8 @@ RUNS: Mapping[str, Callable[[Targets], Callable[[bytes], object]]] = {
     "redact": _redact,
     "chat": _chat,
     "diagnosis": _diagnosis,
+    "api": faces.api,
+    "slack": faces.slack,
 }
 
 
@@ -301,6 +310,8 @@ SEEDS: Mapping[str, Callable[[], tuple[bytes, ...]]] = {
     ),
     "chat": lambda: QUESTIONS + _logs()[:10],
     "diagnosis": lambda: (*QUESTIONS, SCRIPT, *_logs()),
+    "api": faces.api_seeds,
+    "slack": faces.slack_seeds,
 }
 
 
