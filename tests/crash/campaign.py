@@ -35,6 +35,7 @@ MOST_DONE = 16  # operations before a kill
 AFTER_S = 0.08  # from the last of them to the kill
 WAIT_S = 60.0  # for a worker that does not get so far
 FRESH = 20  # rounds on one folder
+TOLD_EVERY = 25  # rounds
 
 Known = dict[tuple[str, str], str]
 
@@ -205,6 +206,8 @@ def main(rounds: int, seed: int) -> int:
         campaign = Campaign(Path(name), seed)
         for number in range(rounds):
             campaign.round(number)
+            if (number + 1) % TOLD_EVERY == 0:
+                print(f"{number + 1} rounds, {len(campaign.wrong)} things wrong", flush=True)
     opened = sorted(campaign.opened_s) or [0.0]
     for step, count in sorted(campaign.steps.items()):
         print(f"  {count:6} {step}")
