@@ -28,7 +28,7 @@ from kb.diagnose.verdict import (
     search_filters,
     team_filters,
 )
-from kb.errors import NotFoundError
+from kb.errors import KBError, NotFoundError
 from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
@@ -61,6 +61,8 @@ class HealthReport:
 
     `second_reader` is what the language model was asked and what it cost, None where none is set.
     `site_waits` says that the site folder has changed since it was read, which a restart does.
+    `index_behind` is how many changes of the knowledge base the search does not find yet: for
+    moments while something is added; `index_failure` says why it stays so.
     """
 
     ready: bool
@@ -69,6 +71,8 @@ class HealthReport:
     cases: int
     second_reader: Usage | None = None
     site_waits: bool = False
+    index_behind: int = 0
+    index_failure: str = ""
 
 
 class AnswerOptions(TypedDict, total=False):
@@ -416,29 +420,57 @@ class Service:
         return self._incidents[1]
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
-        """Put entries in the store in one transaction and make them searchable."""
+        """Put entries in the store in one transaction and make them searchable.
+
+        Raises:
+            InputError: a text cannot be written.
+            SearchIndexError, StoreError: one of both cannot be written; nothing was added.
+        """
+        former = self.store.replaced_by(entries)
         summary = self.store.upsert(entries)
-        self._components.catch_up()
+        self._make_searchable(entries, former)
         return summary
 
     def merge(self, entry: Entry, merged: Sequence[str]) -> None:
-        """Store `entry` in place of the incidents merged into it; their ids lead to it."""
+        """Store `entry` in place of the incidents merged into it; their ids lead to it.
+
+        Raises:
+            SearchIndexError, StoreError: one of both cannot be written; nothing was merged.
+        """
+        former = self.store.replaced_by([entry], also=merged)
         self.store.merge(entry, merged)
-        self._components.catch_up()
+        self._make_searchable([entry], former)
+
+    def _make_searchable(self, entries: Sequence[Entry], former: Sequence[Entry]) -> None:
+        """Bring the index up to the store, or put back `former` for `entries`.
+
+        What is acknowledged is found, and what is not found is refused.
+        """
+        try:
+            self._components.catch_up()
+        except KBError:
+            self.store.put_back(former, instead_of=entries)
+            raise
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete entries; returns how many there were."""
         gone = self.store.delete(ids)
-        self._components.catch_up()
+        try:
+            self._components.catch_up()
+        except KBError:  # what is no longer stored is not shown: the index may follow later
+            from kb.log_lines import logger
+
+            logger().exception("the index could not follow a deletion")
         return gone
 
     def health(self) -> HealthReport:
         """Whether store and index answer and agree."""
         problems: list[str] = []
-        entries = 0
+        entries = behind = 0
         try:
             entries = self.store.count()
             self.searcher.search("timeout", limit=1)
+            behind = self.searcher.index_behind()
         except Exception as error:  # noqa: BLE001 - a health check reports whatever is wrong
             from kb.log_lines import logger
 
@@ -451,6 +483,8 @@ class Service:
             cases=len(self.knowledge.cases),
             second_reader=self.second_reader.usage() if self.second_reader else None,
             site_waits=self.site_waits(),
+            index_behind=behind,
+            index_failure=self.searcher.index_failure() if behind else "",
         )
 
     def site_waits(self) -> bool:

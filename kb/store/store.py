@@ -128,6 +128,20 @@ class Store:
             put(connection, entry, seq)
             set_seq(connection, seq)
 
+    def put_back(self, former: Iterable[Entry], *, instead_of: Iterable[Entry]) -> None:
+        """Undo a writing of `instead_of` that replaced `former`.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        with self._database.write() as connection:
+            seq = last_seq(connection) + 1
+            for entry in instead_of:
+                remove(connection, entry.id, seq)
+            for entry in former:
+                put(connection, entry, seq)
+            set_seq(connection, seq)
+
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries by id in one transaction; unknown ids are passed over.
 
@@ -166,6 +180,19 @@ class Store:
                     values={"id": entry_id, "near": ", ".join(near)},
                 )
             return next(read_entries(connection, [row]))
+
+    def replaced_by(self, entries: Sequence[Entry], *, also: Iterable[str] = ()) -> list[Entry]:
+        """The stored entries whose id or source one of `entries` has, and those with ids `also`."""
+        ids = {entry.id for entry in entries} | set(also)
+        query = "SELECT ordinal, body FROM entries WHERE {} IN ({{}})"
+        with self._database.read() as connection:
+            rows = {
+                *select_in(connection, query.format("id"), ids),
+                *select_in(
+                    connection, query.format("source_key"), [entry.source_key for entry in entries]
+                ),
+            }
+            return list(read_entries(connection, sorted(rows)))
 
     def iter_entries(self, filters: Filters = NO_FILTERS, *, batch: int = BATCH) -> Iterator[Entry]:
         """Entries that pass, in id order; each batch is read from the then current state."""
