@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import NotFoundError, StoreError
+from kb.files.file_system import check_local
 from kb.files.state_folder import make_state_folder
 from kb.store.database import Database, prepare
 from kb.store.deleted import DeletedEntries
@@ -61,9 +62,10 @@ class Store:
         """Open the database at `path`, made if missing.
 
         Raises:
-            StoreError: the file is damaged, newer or another program's, or the folder cannot be
-                written; the message says what to do.
+            StoreError: the file is damaged, newer or another program's, the folder cannot be
+                written or lies on a network file system; the message says what to do.
         """
+        check_local(path.parent)
         database = Database(path)
         try:
             make_state_folder(path.parent)
