@@ -63,8 +63,9 @@ def command(
         if not paths:
             note(words("import.index"))
             return
-        from ingest.pipeline import Ingestor
+        from ingest.pipeline import ImportRecord, Ingestor, reader_stamp
 
+        stamp = reader_stamp(service.settings.data, service.knowledge.digest)
         data, stored = service.settings.data, service.store.iter_entries
         ingestor = Ingestor(
             service,
@@ -72,6 +73,7 @@ def command(
             data=data,
             stored=stored,
             summarise=service.summarise,
+            record=ImportRecord(service.store.imported_files, stamp),
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)
@@ -117,6 +119,7 @@ def summary(report: ImportReport, words: Words) -> list[str]:
         unchanged=report.unchanged,
         refused=len(report.refused),
     )
+    known = [words("import.known_files", count=report.known_files)] if report.known_files else []
     refused = [
         words(
             "import.refused",
@@ -129,7 +132,7 @@ def summary(report: ImportReport, words: Words) -> list[str]:
         words("import.note", path=plain(item.path), what=_noted(item, words))
         for item in report.notes
     ]
-    return [counts, *(f"  {line}" for line in (*refused, *notes, *_near(report, words)))]
+    return [counts, *(f"  {line}" for line in (*known, *refused, *notes, *_near(report, words)))]
 
 
 def _noted(item: Refusal, words: Words) -> str:

@@ -15,6 +15,7 @@ from kb.files.file_system import check_local
 from kb.files.state_folder import make_state_folder
 from kb.store.database import Database, prepare
 from kb.store.deleted import DeletedEntries
+from kb.store.imported_files import ImportedFiles
 from kb.store.records import Preferences, Records
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
 from kb.store.statements import (
@@ -45,6 +46,7 @@ class Store:
         records: diagnoses, feedback, conversations.
         preferences: settings people made through a face, and what was handled already.
         deleted: entries that can be brought back.
+        imported_files: files that were imported.
     """
 
     def __init__(self, database: Database, store_id: str) -> None:
@@ -56,6 +58,7 @@ class Store:
         self.records = Records(database)
         self.preferences = Preferences(database)
         self.deleted = DeletedEntries(database)
+        self.imported_files = ImportedFiles(database)
 
     @classmethod
     def open(cls, path: Path) -> Store:
