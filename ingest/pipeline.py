@@ -26,7 +26,7 @@ from ingest.types import (
     Sink,
     refusal,
 )
-from ingest.wordlists import WordLists, word_lists
+from ingest.wordlists import WordLists, with_filter, word_lists
 from kb.errors import KBError
 from kb.log_lines import logger
 from kb.store.imported_files import ImportedFile, ImportedFiles
@@ -122,6 +122,7 @@ class Ingestor:
             and logs have no cause until somebody writes it down.
         record: tells which files were imported as they are; None: all are read.
         read_elsewhere: reads files in the order given, say in other processes; None: here.
+        cache: a folder for what makes reading many files fast; None: it is not worth it.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Ingestor:
         summarise: Callable[[LogReading], LogSummary] | None = None,
         record: ImportRecord | None = None,
         read_elsewhere: Callable[[Iterator[Path]], Iterator[FileReading]] | None = None,
+        cache: Path | None = None,
     ) -> None:
         self._record = record
         self._read_all = read_elsewhere or self._read_here
@@ -141,7 +143,8 @@ class Ingestor:
         self._stored = stored
         self._reader = reader
         self._summarise = summarise
-        self._words: WordLists = word_lists(data)
+        words = word_lists(data)
+        self._words: WordLists = with_filter(words, cache) if cache else words
 
     def ingest_paths(
         self, paths: Sequence[Path], *, on_progress: OnProgress | None = None

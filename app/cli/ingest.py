@@ -74,6 +74,7 @@ def command(
             stored=stored,
             summarise=service.summarise,
             record=ImportRecord(service.store.imported_files, stamp),
+            cache=service.settings.home / "cache",
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)
