@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingest.duplicates import NearDuplicates
@@ -207,16 +207,23 @@ class Ingestor:
         yield from passed_over()
 
     def _read_here(self, paths: Iterator[Path]) -> Iterator[FileReading]:
-        for path in paths:
-            tools = ImportTools(
-                words=self._words,
-                reader=self._reader,
-                refused=[],
-                notes=[],
-                summarise=self._summarise,
-            )
-            entries = read_file(path, tools)
-            yield FileReading(path=path, entries=entries, refused=tools.refused, notes=tools.notes)
+        return map(self._reading, paths)
+
+    def _reading(self, path: Path) -> FileReading:
+        tools = ImportTools(
+            words=self._words,
+            reader=self._reader,
+            refused=[],
+            notes=[],
+            summarise=self._summarise,
+        )
+        entries = read_file(path, tools)
+        return FileReading(path=path, entries=entries, refused=tools.refused, notes=tools.notes)
+
+    def read_whole(self, path: Path) -> FileReading:
+        """What a file gives, read to its end; nothing is stored."""
+        reading = self._reading(path)
+        return replace(reading, entries=tuple(reading.entries))
 
     def _ingest(self, reading: FileReading, run: _Run) -> None:
         path, ids = reading.path, []

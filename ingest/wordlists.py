@@ -148,6 +148,7 @@ class WordLists:
         return [expression for vocabulary in named for _, expression in vocabulary] + cues
 
 
+@lru_cache(maxsize=1)
 def with_filter(words: WordLists, cache: Path) -> WordLists:
     """The same lists, faster on many texts; `cache` is a folder for what is compiled."""
     expressions = [expression.pattern for expression in words.tag_expressions()]

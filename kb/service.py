@@ -241,11 +241,15 @@ class Service:
         torch: str | None = None,
         exclude: Sequence[str] = (),
         observed: Sequence[Signal] = (),
+        similar: SearchResult | None = None,
     ) -> Verdict:
-        """What a reading means, in no language yet; `observed` is what a person saw in checks."""
+        """What a reading means, in no language yet; `observed` is what a person saw in checks.
+
+        `similar` is what `similar` gave for a reading like this one, else it is searched for.
+        """
         started = time.perf_counter()
         self._use_learned()
-        similar = self.similar(reading, exclude=exclude)
+        similar = similar or self.similar(reading, exclude=exclude)
         verdict = self.engine.judge(
             reading,
             similar.hits,
