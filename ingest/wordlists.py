@@ -117,7 +117,7 @@ class WordLists:
         numbers = self.filter.possible(*texts)
         possible = {id(expressions[number]) for number in numbers}
 
-        def kept(vocabulary: Vocabulary) -> Vocabulary:
+        def narrowed(vocabulary: Vocabulary) -> Vocabulary:
             return tuple(item for item in vocabulary if id(item[1]) in possible)
 
         return replace(
@@ -125,12 +125,12 @@ class WordLists:
             cues=tuple(
                 cue for cue in self.cues if id(cue.strong) in possible or id(cue.weak) in possible
             ),
-            frameworks=kept(self.frameworks),
-            backends=kept(self.backends),
-            hardware=kept(self.hardware),
-            ops=kept(self.ops),
-            stages=kept(self.stages),
-            versions=kept(self.versions),
+            frameworks=narrowed(self.frameworks),
+            backends=narrowed(self.backends),
+            hardware=narrowed(self.hardware),
+            ops=narrowed(self.ops),
+            stages=narrowed(self.stages),
+            versions=narrowed(self.versions),
             filter=None,
         )
 

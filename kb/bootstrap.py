@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import InvalidVersion, Version
 
+from kb.components import Components
 from kb.diagnose.evidence_model import WEIGHTS, Weights, load_weights
 from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.learned import LearnedWeights, TermReader, learned_stamp, load_learned
@@ -35,7 +36,7 @@ from kb.search.notes import NoteFinder
 from kb.search.rerank import FOLDER as SEARCH
 from kb.search.rerank import load_reranker
 from kb.search.searcher import Searcher
-from kb.service import Components, Service
+from kb.service import Service
 from kb.settings import Settings
 from kb.settings_check.rules import value_matches
 from kb.store import Store

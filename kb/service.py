@@ -8,21 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from kb.components import AnswerOptions, Components, HealthReport
 from kb.diagnose.headline import headline
-from kb.diagnose.learned import LearnedWeights, learned_stamp
+from kb.diagnose.learned import learned_stamp
 from kb.diagnose.notices import notices_about
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import (
     SIMILAR_SOUGHT,
-    Engine,
     Verdict,
     has_vote,
     search_filters,
@@ -32,14 +32,9 @@ from kb.errors import KBError, NotFoundError
 from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
-from kb.knowledge.load import Knowledge
 from kb.knowledge.site import site_stamp
 from kb.logs.reader import LogReader
-from kb.search.notes import MAX_NOTES, NoteFinder
-from kb.search.searcher import Searcher
-from kb.second_reader.limits import Usage
-from kb.settings import Settings
-from kb.store import Store
+from kb.search.notes import MAX_NOTES
 from kb.text.language import answer_language
 from kb.types.answer import AnswerNotice, Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, NoteHit, SearchResult
@@ -48,67 +43,11 @@ from kb.types.knowledge import Bilingual, Note
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from kb.second_reader.asking import SecondReader
+    pass
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to be met again
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthReport:
-    """Whether the service can answer; `problems` say what is wrong and what to do.
-
-    `second_reader` is what the language model was asked and what it cost, None where none is set.
-    `site_waits` says that the site folder has changed since it was read, which a restart does.
-    `index_behind` is how many changes of the knowledge base the search does not find yet: for
-    moments while something is added; `index_failure` says why it stays so.
-    """
-
-    ready: bool
-    problems: tuple[str, ...]
-    entries: int
-    cases: int
-    second_reader: Usage | None = None
-    site_waits: bool = False
-    index_behind: int = 0
-    index_failure: str = ""
-
-
-class AnswerOptions(TypedDict, total=False):
-    """How to answer.
-
-    Attributes:
-        language: of the answer; by default that of the text.
-        top: causes in the answer.
-        torch: torch's version where the input does not say it.
-        exclude: ids of entries that must not be used as evidence.
-    """
-
-    language: Language | None
-    top: int | None
-    torch: str | None
-    exclude: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Components:
-    """The real parts, built by `kb.bootstrap`; tests hand in others."""
-
-    settings: Settings
-    knowledge: Knowledge
-    store: Store
-    searcher: Searcher
-    note_finder: NoteFinder
-    catch_up: Callable[[], bool]
-    engine: Engine
-    make_reader: Callable[[], LogReader]
-    close: Callable[[], None]
-    learned: LearnedWeights | None = None
-    learn_again: Callable[[Engine], tuple[LearnedWeights | None, Engine]] | None = None
-    learned_stamp: tuple[str, int, int] | None = None
-    site_stamp: tuple[tuple[str, int, int], ...] = ()
-    second_reader: SecondReader | None = None
 
 
 class Service:
