@@ -117,7 +117,7 @@ class WordLists:
         numbers = self.filter.possible(*texts)
         possible = {id(expressions[number]) for number in numbers}
 
-        def narrowed(vocabulary: Vocabulary) -> Vocabulary:
+        def narrow(vocabulary: Vocabulary) -> Vocabulary:
             return tuple(item for item in vocabulary if id(item[1]) in possible)
 
         return replace(
@@ -125,12 +125,12 @@ class WordLists:
             cues=tuple(
                 cue for cue in self.cues if id(cue.strong) in possible or id(cue.weak) in possible
             ),
-            frameworks=narrowed(self.frameworks),
-            backends=narrowed(self.backends),
-            hardware=narrowed(self.hardware),
-            ops=narrowed(self.ops),
-            stages=narrowed(self.stages),
-            versions=narrowed(self.versions),
+            frameworks=narrow(self.frameworks),
+            backends=narrow(self.backends),
+            hardware=narrow(self.hardware),
+            ops=narrow(self.ops),
+            stages=narrow(self.stages),
+            versions=narrow(self.versions),
             filter=None,
         )
 
