@@ -17,6 +17,7 @@ ABORTED = 130  # what a shell reports for Ctrl-C
 
 VERBS = {
     "diagnose": "app.cli.diagnose:command",
+    "diagnose-archive": "app.cli.diagnose_archive:command",
     "chat": "app.cli.chat:command",
     "search": "app.cli.search:command",
     "show": "app.cli.search:show_command",

@@ -105,6 +105,9 @@ LATER_TABLES = (
     """CREATE TABLE IF NOT EXISTS deleted_entries (
         id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS imported_files (
+        key TEXT PRIMARY KEY, digest TEXT NOT NULL, reader TEXT NOT NULL, entries BLOB NOT NULL
+    ) WITHOUT ROWID""",
     *quota.TABLES,
 )
 

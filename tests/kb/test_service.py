@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 import kb
-from kb.bootstrap import STAMP, open_service, sync_cases
+from kb.bootstrap import open_service, sync_cases
 from kb.errors import NotFoundError, StoreError
 from kb.knowledge.cases import CASES_KEY
 from kb.service import Service
@@ -269,61 +268,6 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
     assert len(said) == 1
     assert [hit.entry_id for hit in mended.search("tokenizer takes 30 minutes").hits] == before
     mended.close()
-
-
-CHANGED = "the shipped model, word lists or filters changed: building the search index anew"
-
-
-def _stamp(home: Path, **changes: object) -> None:
-    path = home / STAMP
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def _spoil_manifest(home: Path) -> None:
-    """Make the index one of another model."""
-    for path in (home / "index").glob("gen-*/manifest.json"):
-        text = path.read_text()
-        path.write_text(text.replace("timeout-kb-bilingual", "another-model"))
-
-
-def test_an_updated_program_builds_its_index_anew_and_says_so(tmp_path: Path) -> None:
-    """Another shipped model since the last opening: one line, a new index, the same answers."""
-    settings = Settings(home=tmp_path / "home")
-    first = open_service(settings)
-    before = [hit.entry_id for hit in first.search("tokenizer takes 30 minutes").hits]
-    first.close()
-    _stamp(settings.home, model="older")
-    said: list[str] = []
-    second = open_service(settings, notify=said.append)
-    assert [hit.entry_id for hit in second.search("tokenizer takes 30 minutes").hits] == before
-    assert said == [CHANGED]
-    second.close()
-
-
-def test_a_new_filter_is_built_into_an_old_index(tmp_path: Path) -> None:
-    """A program with another facet than the last one builds its index anew, and says so once."""
-    settings = Settings(home=tmp_path / "home")
-    open_service(settings).close()
-    _stamp(settings.home, facets=["cause"])
-    said: list[str] = []
-    second = open_service(settings, notify=said.append)
-    found = second.search("tokenizer takes 30 minutes")
-    assert found.facets["hardware"] == second.store.facets()["hardware"]
-    assert said == [CHANGED]
-    second.close()
-    open_service(settings, notify=said.append).close()
-    assert said == [CHANGED]
-
-
-def test_an_index_that_is_not_what_was_built_is_made_anew(tmp_path: Path) -> None:
-    """The stamp says the program is the same, so the index is damaged; it is made once."""
-    settings = Settings(home=tmp_path / "home")
-    open_service(settings).close()
-    _spoil_manifest(settings.home)
-    said: list[str] = []
-    for _ in range(2):
-        open_service(settings, notify=said.append).close()
-    assert len(said) == 1
 
 
 def test_a_new_state_folder_is_its_owners_alone(tmp_path: Path) -> None:
