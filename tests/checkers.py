@@ -1,4 +1,4 @@
-"""Checkers of other projects that tests use where they are installed (the extra `dev` has them)."""
+"""Checkers of other projects, used where they are installed: the extras `dev` and `deploy`."""
 
 from __future__ import annotations
 
