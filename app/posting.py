@@ -68,7 +68,7 @@ class Post:
         return cls(
             title=title[:MAX_TITLE],
             text=redact(text)[0],
-            markdown=harmless(redact(markdown)[0][:MAX_BODY]),
+            markdown=make_harmless(redact(markdown)[0][:MAX_BODY]),
             status=answer.status,
             cause=lead.id if lead else "",
             probability=f"{lead.probability:.2f}" if lead else "",
@@ -84,7 +84,7 @@ class PostTarget:
     template: Any
 
 
-def harmless(markdown: str) -> str:
+def make_harmless(markdown: str) -> str:
     """Markdown that mentions nobody and gives no bot an order; code stays as it is."""
     lines: list[str] = []
     fence = ""
@@ -181,14 +181,14 @@ def _template(path: Path | None) -> Any:  # noqa: ANN401 - any JSON
         raise InputError(f"{path}: {error}", todo="give a file with JSON") from error
 
 
-def filled(template: Any, post: Post) -> Any:  # noqa: ANN401 - any JSON
+def fill_template(template: Any, post: Post) -> Any:  # noqa: ANN401 - any JSON
     """A template with ``{title}``, ``{text}``, ``{markdown}``, ... in its strings filled in."""
     if isinstance(template, str):
         return _SLOT.sub(lambda slot: str(getattr(post, slot[1])), template)
     if isinstance(template, list):
-        return [filled(item, post) for item in template]
+        return [fill_template(item, post) for item in template]
     if isinstance(template, dict):
-        return {name: filled(item, post) for name, item in template.items()}
+        return {name: fill_template(item, post) for name, item in template.items()}
     return template
 
 
@@ -209,7 +209,9 @@ def send(target: PostTarget, post: Post) -> str:
     try:
         with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False, trust_env=not local) as http:
             answer = http.post(
-                target.address, headers=dict(target.headers), json=filled(target.template, post)
+                target.address,
+                headers=dict(target.headers),
+                json=fill_template(target.template, post),
             )
     except httpx.HTTPError as error:
         raise PostError(

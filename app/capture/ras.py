@@ -68,7 +68,7 @@ class RasReports:
         if not stuck or self._stuck:
             return None
         self._stuck = stuck
-        return _told(stuck, now_s)
+        return _stuck_ranks(stuck, now_s)
 
     def went_on(self, now_s: float) -> StuckRanks | None:
         """The ranks that were told to be stuck, where all of them have moved since."""
@@ -77,7 +77,7 @@ class RasReports:
         ):
             return None
         stuck, self._stuck = self._stuck, {}
-        return _told(stuck, now_s)
+        return _stuck_ranks(stuck, now_s)
 
     def _standing(self, key: tuple[int, str], count: int, now_s: float) -> _Standing:
         known = self._behind.get(key)
@@ -87,7 +87,7 @@ class RasReports:
         return known
 
 
-def _told(stuck: dict[tuple[int, str], _Standing], now_s: float) -> StuckRanks:
+def _stuck_ranks(stuck: dict[tuple[int, str], _Standing], now_s: float) -> StuckRanks:
     return StuckRanks(
         ranks=tuple(sorted({rank for rank, _ in stuck})),
         seconds=now_s - min(item.since_s for item in stuck.values()),
@@ -103,12 +103,12 @@ def ras_report(ranks: Sequence[HostProcess], budget: Budget) -> tuple[str, bool]
     for address in sorted({rank.environ.get("NCCL_RAS_ADDR", "") for rank in ranks}):
         host, _, port = (address or f"localhost:{PORT}").rpartition(":")
         if port.isdigit() and int(port) in ports:
-            report, whole = _asked(host.strip("[]"), int(port), budget)
+            report, whole = _ask_service(host.strip("[]"), int(port), budget)
             return report.decode("utf-8", "replace"), whole
     return "", True
 
 
-def _asked(host: str, port: int, budget: Budget) -> tuple[bytes, bool]:
+def _ask_service(host: str, port: int, budget: Budget) -> tuple[bytes, bool]:
     """What the service answers; it ends by closing the connection."""
     report = b""
     limit_s = min(ANSWER_S, budget.left_s)

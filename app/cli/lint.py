@@ -121,10 +121,10 @@ def _show(
     if form == "json":
         write_json(warnings)
         return
-    write(state, _rendered(warnings, Words(service.knowledge.labels, language), form))
+    write(state, _render(warnings, Words(service.knowledge.labels, language), form))
 
 
-def _rendered(warnings: Sequence[SettingWarning], words: Words, form: str) -> str:
+def _render(warnings: Sequence[SettingWarning], words: Words, form: str) -> str:
     from app.render.lint_reports import render_annotations, render_sarif
     from app.render.listing import render_warnings
 

@@ -64,7 +64,7 @@ def _one_round(environ: Mapping[str, str], api: str, namespace: str, selector: s
             Client(environ.get("TKB_URL") or SERVER, environ.get("TKB_KEY") or None) as client,
         ):
             results = [
-                _diagnosed(cluster, client, failed)
+                _diagnose(cluster, client, failed)
                 for failed in failed_jobs(cluster, namespace, selector)
             ]
     except KBError as error:
@@ -73,7 +73,7 @@ def _one_round(environ: Mapping[str, str], api: str, namespace: str, selector: s
     return all(results)
 
 
-def _diagnosed(cluster: Cluster, client: Client, failed: FailedJob) -> bool:
+def _diagnose(cluster: Cluster, client: Client, failed: FailedJob) -> bool:
     """Diagnose one job and write the link down; False where that failed: it has another round."""
     try:
         link, summary = NO_LOGS, "its pods have no logs any more"
@@ -85,7 +85,7 @@ def _diagnosed(cluster: Cluster, client: Client, failed: FailedJob) -> bool:
             server = (os.environ.get("TKB_URL") or SERVER).rstrip("/")
             link = answer.page or f"{server}/v1/diagnoses/{answer.id}"
             summary = f"{answer.diagnosis.summary} {link}"
-        annotations = {LINK: link, ENDED: failed.ended}
+        annotations = {LINK: link, ENDED: failed.ended_at}
         cluster.annotate(failed.kind.api, failed.kind.resource, failed.job.metadata, annotations)
     except KBError as error:
         click.echo(f"error: {plain(f'{failed.title}: {error}')}", err=True)

@@ -139,11 +139,11 @@ class Cluster:
         place = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
         params = {"limit": str(PAGE), **({"labelSelector": selector} if selector else {})}
         while True:
-            answer = self._sent("GET", f"/{api}/{place}{resource}", params=params)
+            answer = self._send("GET", f"/{api}/{place}{resource}", params=params)
             if answer.status_code == NOT_THERE:
                 return
             try:
-                page = msgspec.json.decode(_good(answer).content, type=_ObjectList)
+                page = msgspec.json.decode(_successful(answer).content, type=_ObjectList)
             except msgspec.DecodeError as error:
                 raise ClusterError(f"{resource}: no list of Kubernetes: {error}") from error
             yield from page.items
@@ -161,10 +161,10 @@ class Cluster:
         params = {"container": container, "tailLines": str(lines)}
         if previous:
             params["previous"] = "true"
-        answer = self._sent("GET", f"{path}/log", params=params)
+        answer = self._send("GET", f"{path}/log", params=params)
         if answer.status_code in (NOT_THERE, BAD_REQUEST):
             return b""
-        return _good(answer).content[-most:]
+        return _successful(answer).content[-most:]
 
     def annotate(
         self, api: str, resource: str, job: Metadata, annotations: Mapping[str, str]
@@ -180,11 +180,11 @@ class Cluster:
         )
         body = msgspec.json.encode({"metadata": {"annotations": annotations}})
         headers = {"Content-Type": "application/merge-patch+json"}
-        answer = self._sent("PATCH", path, content=body, headers=headers)
+        answer = self._send("PATCH", path, content=body, headers=headers)
         if answer.status_code != NOT_THERE:  # it was deleted meanwhile
-            _good(answer)
+            _successful(answer)
 
-    def _sent(
+    def _send(
         self,
         method: str,
         path: str,
@@ -207,7 +207,7 @@ class Cluster:
             ) from error
 
 
-def _good(answer: httpx.Response) -> httpx.Response:
+def _successful(answer: httpx.Response) -> httpx.Response:
     """The answer.
 
     Raises:

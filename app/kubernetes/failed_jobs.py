@@ -81,7 +81,7 @@ class FailedJob:
     kind: JobKind
     job: ClusterObject
     pods: tuple[ClusterObject, ...]
-    ended: str
+    ended_at: str
 
     @property
     def title(self) -> str:
@@ -122,7 +122,7 @@ def _failure(cluster: Cluster, kind: JobKind, job: ClusterObject) -> FailedJob |
         pods = tuple(_pods(cluster, kind, job)) if ended and ended != known else ()
     if not ended or ended == known:
         return None
-    return FailedJob(kind=kind, job=job, pods=pods, ended=ended)
+    return FailedJob(kind=kind, job=job, pods=pods, ended_at=ended)
 
 
 def _end_of(job: ClusterObject) -> str:

@@ -73,21 +73,21 @@ def read_ras(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading
     Raises:
         SlowInputError: it takes longer than the limits allow.
     """
-    ranks, version = _parsed(text, limits)
+    ranks, version = _parse(text, limits)
     return ranks.reading({"nccl": version} if version else {})
 
 
 def rank_standings(text: str) -> RankStandings:
     """Who is dead or behind in one report, by however little: reports that follow tell how long."""
-    ranks, _ = _parsed(text, None)
+    ranks, _ = _parse(text, None)
     late = tuple(item for item in ranks.late if item.own < item.usual)
     return RankStandings(dead=frozenset(ranks.dead), late=late)
 
 
-def _parsed(text: str, limits: EvidenceLimits | None) -> tuple[_Ranks, str]:
+def _parse(text: str, limits: EvidenceLimits | None) -> tuple[_Ranks, str]:
     """What a report says of ranks, and NCCL's version."""
     if text.lstrip().startswith("{"):
-        return _parsed_json(text)
+        return _parse_json(text)
     report = _Text()
     for number, line in (limits or EvidenceLimits()).lines(text):
         report.take(number, line[:MAX_LINE])
@@ -201,7 +201,7 @@ class _Report(msgspec.Struct):
     communicators: list[_Communicator] = []
 
 
-def _parsed_json(text: str) -> tuple[_Ranks, str]:
+def _parse_json(text: str) -> tuple[_Ranks, str]:
     ranks = _Ranks()
     try:
         report = msgspec.json.decode(text, type=_Report)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.posting import Post, PostError, filled, harmless, send, target_of
+from app.posting import Post, PostError, fill_template, make_harmless, send, target_of
 from kb.errors import InputError, SettingsError
 from kb.service import Service
 
@@ -124,7 +124,7 @@ def test_a_template_is_filled_in_its_strings(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{"a": ["{title}: {markdown}", 1, null], "{title}": "{unknown}"}')
     target = target_of("http://127.0.0.1:9/x", {}, path)
-    assert filled(target.template, POST) == {
+    assert fill_template(target.template, POST) == {
         "a": ['a "b": *m* {title}', 1, None],
         "{title}": "{unknown}",
     }
@@ -147,7 +147,7 @@ def test_a_template_is_filled_in_its_strings(tmp_path: Path) -> None:
 )
 def test_nobody_is_called_and_no_bot_ordered(line: str, shown: str) -> None:
     """Names and commands of a log stay text; code is copied as it is."""
-    assert harmless(line) == shown
+    assert make_harmless(line) == shown
 
 
 def test_an_answer_is_posted_without_secrets(real: Service) -> None:
