@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from app.cli.common import State
 from app.render.forms import render_diagnosis
 from kb.errors import InputError, KBError
 
@@ -42,7 +43,12 @@ class _Arguments(argparse.ArgumentParser):
         Raises:
             InputError: always.
         """
-        raise InputError(f"%{MAGIC}: {message}", todo=self.format_usage().strip())
+        raise InputError(
+            f"%{MAGIC}: {message}",
+            todo=self.format_usage().strip(),
+            reason="magic_options",
+            values={"why": message, "usage": self.format_usage().strip()},
+        )
 
 
 def _arguments() -> _Arguments:
@@ -95,12 +101,16 @@ class TimeoutMagic:
                 raise InputError(
                     f"%{MAGIC} reads files, %%{MAGIC} reads its cell",
                     todo=f"%{MAGIC} FILE, or %%{MAGIC} above the log",
+                    reason="magic_source",
                 )
             answer = service.answer(
                 reading, language=options.lang, top=options.top, torch=options.torch
             )
-        except (KBError, ValueError) as error:  # a quote without its end is a ValueError
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201 - where notebooks show it
+        except KBError as error:
+            print(State().error_line(error), file=sys.stderr)  # noqa: T201 - where notebooks show it
+            return None
+        except ValueError as error:  # a quote without its end
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201
             return None
         return NotebookAnswer(answer, service.knowledge.labels)
 

@@ -115,9 +115,19 @@ def target_of(address: str, environ: Mapping[str, str], template: Path | None = 
     except ValueError:
         host, port = "", None
     if not host or port == 0 or parts.username is not None or parts.password is not None:
-        raise InputError(f"{shown(address)!r} is no address to post to", todo="give https://...")
+        raise InputError(
+            f"{shown(address)!r} is no address to post to",
+            todo="give https://...",
+            reason="post_address",
+            values={"address": shown(address)},
+        )
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
-        raise InputError(f"{shown(address)!r} is not https", todo="give https://...")
+        raise InputError(
+            f"{shown(address)!r} is not https",
+            todo="give https://...",
+            reason="post_address",
+            values={"address": shown(address)},
+        )
     if template is None:
         for place in (_github, _gitlab):
             if target := place(f"{parts.scheme}://{parts.netloc}", parts.path, environ):
@@ -178,7 +188,12 @@ def _template(path: Path | None) -> Any:  # noqa: ANN401 - any JSON
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}", todo="give a file with JSON") from error
+        raise InputError(
+            f"{path}: {error}",
+            todo="give a file with JSON",
+            reason="post_template",
+            values={"name": path.name, "why": str(error)},
+        ) from error
 
 
 def fill_template(template: Any, post: Post) -> Any:  # noqa: ANN401 - any JSON
