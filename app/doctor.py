@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from app.doctor_kept import check_backups, check_kept
 from app.render.errors import error_text
 from kb.errors import KBError, MissingExtraError
 from kb.knowledge.labels import Words
@@ -20,7 +21,6 @@ from kb.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
 Standing = Literal["ok", "warn", "fail", "skip"]
 CheckName = Literal[
     "settings",
@@ -31,6 +31,8 @@ CheckName = Literal[
     "file_system",
     "database",
     "index",
+    "kept",
+    "backups",
     "data",
     "ports",
     "keys",
@@ -263,13 +265,15 @@ def existing(path: Path) -> Path:
 
 def database_path(settings: Settings) -> Path:
     """The database file of a state folder."""
-    return settings.home / "kb.sqlite3"
+    from kb.store.database import DATABASE
+
+    return settings.home / DATABASE
 
 
 def check_database_file(doctor: Doctor) -> Iterator[HealthFinding]:
     """The database is whole, of this version, and can be written."""
     from kb.store import Store
-    from kb.store.database import check_database
+    from kb.store.check import check_database
 
     path = database_path(doctor.settings)
     if not path.exists():
@@ -437,6 +441,8 @@ CHECKS: dict[CheckName, Callable[[Doctor], Iterator[HealthFinding]]] = {
     "file_system": check_file_system,
     "database": check_database_file,
     "index": check_index,
+    "kept": check_kept,
+    "backups": check_backups,
     "data": check_data,
     "embedding": check_embedding,
     "ports": check_ports,

@@ -40,6 +40,7 @@ from kb.service import Components, Service
 from kb.settings import Settings
 from kb.settings_check.rules import value_matches
 from kb.store import Store
+from kb.store.database import DATABASE
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
 from kb.types.entries import Filters
@@ -86,7 +87,7 @@ def open_service(
     knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
     for error in wrong_expressions(knowledge):
         raise error
-    store = Store.open(settings.home / "kb.sqlite3")
+    store = Store.open(settings.home / DATABASE)
     try:
         return _assemble(settings, knowledge, store, say, site=site, rebuild=rebuild)
     except BaseException:

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -242,10 +242,11 @@ class Service:
         started = time.perf_counter()
         self._use_learned()
         similar = self.similar(reading, exclude=exclude)
+        entries = self.entries_of(similar)
         verdict = self.engine.judge(
             reading,
-            similar.hits,
-            self.entries_of(similar),
+            tuple(hit for hit in similar.hits if hit.entry_id in entries),
+            entries,
             observed=observed,
             torch=torch or "",
             marks_of=lambda entry: self._read_marks(entry.signature),
@@ -300,7 +301,9 @@ class Service:
         added = self.searcher.search(query, filters=team, limit=limit)
         entries = self.entries_of(added)
         more = [
-            hit for hit in added.hits if has_vote(entries[hit.entry_id]) and hit.url not in known
+            hit
+            for hit in added.hits
+            if hit.url not in known and hit.entry_id in entries and has_vote(entries[hit.entry_id])
         ]
         hits = sorted((*cases.hits, *more), key=lambda hit: (-hit.score, hit.entry_id))[:limit]
         return replace(
@@ -404,8 +407,11 @@ class Service:
         self, *, filters: Filters = NO_FILTERS, limit: int = 50, offset: int = 0
     ) -> tuple[Entry, ...]:
         """Entries in the order of their ids."""
-        ids = sorted(self.store.ids(filters))[offset : offset + limit]
-        return tuple(self.store.get(entry_id) for entry_id in ids)
+        entries: list[Entry] = []
+        for entry_id in sorted(self.store.ids(filters))[offset : offset + limit]:
+            with suppress(NotFoundError):  # deleted meanwhile
+                entries.append(self.store.get(entry_id))
+        return tuple(entries)
 
     def incidents(self) -> tuple[IncidentRecord, ...]:
         """The team's incidents, the latest first; read anew when the store has changed."""
@@ -483,12 +489,13 @@ class Service:
         return reader
 
     def entries_of(self, result: SearchResult) -> dict[str, Entry]:
-        """The entries behind the hits, by id."""
+        """The entries behind the hits, by id, less those that were deleted since the search."""
         cases = self.knowledge.case_by_id
-        return {
-            hit.entry_id: cases.get(hit.entry_id) or self.store.get(hit.entry_id)
-            for hit in result.hits
-        }
+        entries: dict[str, Entry] = {}
+        for hit in result.hits:
+            with suppress(NotFoundError):
+                entries[hit.entry_id] = cases.get(hit.entry_id) or self.store.get(hit.entry_id)
+        return entries
 
 
 def _empty_reading(incident: Incident = Incident()) -> LogReading:  # noqa: B008 - a frozen value

@@ -26,6 +26,7 @@ VERBS = {
     "new": "app.cli.new:command",
     "check-data": "app.cli.check_data:command",
     "doctor": "app.cli.doctor:command",
+    "backup": "app.cli.backup:command",
     "ranks": "app.cli.diagnose:ranks_command",
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kb.errors import NotFoundError, StoreError
 from kb.files.state_folder import make_state_folder
-from kb.store.database import Database, prepare
+from kb.store.database import Database, damaged, prepare
 from kb.store.deleted import DeletedEntries
 from kb.store.records import Preferences, Records
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
@@ -76,11 +76,13 @@ class Store:
             connection = database.connect()
             try:
                 prepare(connection, path)
-                row = connection.execute("SELECT value FROM meta WHERE key = 'store_id'")
-                store_id = str(row.fetchone()[0])
+                query = "SELECT value FROM meta WHERE key = 'store_id'"
+                row = connection.execute(query).fetchone()
+                if row is None:
+                    raise damaged(path, "it has lost its id")
             finally:
                 connection.close()
-        store = cls(database, store_id)
+        store = cls(database, str(row[0]))
         store.deleted.forget(now_s=time.time())
         return store
 

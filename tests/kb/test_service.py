@@ -180,8 +180,10 @@ def test_threads_get_the_answers_one_thread_gets(service: Service) -> None:
     assert wrong == []
 
 
-def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(service: Service) -> None:
-    """Added, searchable at once, deleted, not found any more."""
+def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Added, searchable at once, deleted, not found any more; who searched before goes on."""
     case = service.knowledge.cases[0]
     section = replace(case.sections[0], text="the flux capacitor quenched on rank 88")
     entry = replace(
@@ -206,6 +208,10 @@ def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(service: Serv
     assert [hit.entry_id for hit in found.hits] == [entry.id]
     assert service.delete([entry.id]) == 1
     assert service.search("flux capacitor", filters=Filters(kinds=("writeup",))).hits == ()
+    assert service.entries_of(found) == {}
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "similar", lambda *_, **__: found)
+        assert service.diagnose_text(OOM_LOG).causes[0].id == "rank-crash"
     with pytest.raises(NotFoundError):
         service.entry(entry.id)
 
