@@ -44,7 +44,7 @@ def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ..
     Of a question that names no framework the incident's is meant; of a variable only what names
     it answers.
     """
-    question, request = answer.request.text, answer.request
+    question, request = answer.question_text, answer.request
     hits = list(answer.service.find_notes(question, answer.language))
     if not request.platforms and answer.incident.frameworks:
         told = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
