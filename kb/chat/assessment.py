@@ -44,7 +44,7 @@ LEAST_NATS = 0.6  # of the reader; a sentence it takes for less is for no cause
 STATED_CAUSES = 2  # of one sentence
 ENDING = f"{CHECK_RESULT}ending:"
 STATED = f"{CHECK_RESULT}stated:"
-MOVED = 0.03  # probability by which a cause must move to be shown
+MOVED = 0.04  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
 WHY_QUOTES = 1
 
@@ -254,7 +254,7 @@ def take_back(
         quote: len(wanted & key_words(f"{quote} {taken_as.get(quote, '')}")) for quote in told
     }
     most = max(shared.values(), default=0)
-    if most:
+    if most and (not names_it or 2 * most >= len(wanted)):
         retracted = tuple(quote for quote in told if shared[quote] == most)
     elif names_it:
         return conversation, ()

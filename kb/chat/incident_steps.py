@@ -164,7 +164,9 @@ class IncidentSteps:
             return Step(conversation=told, requests=(request,), asks=False)
         request = self._with_causes(request, meaning.text)
         cause = meant_cause(assessment, self._service, request, conversation.focus)
-        is_denied = request.settles == "denied" and not (request.causes and not request.is_denial)
+        goes_on = self._intents.phrases.is_still_trouble(request.text)  # tried, and in vain
+        names_another = bool(request.causes) and not request.is_denial and not goes_on
+        is_denied = request.settles == "denied" and not names_another
         endings = conversation.endings
         outcome = None
         if is_denied:

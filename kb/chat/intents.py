@@ -209,7 +209,10 @@ class IntentReader:
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""
         tokens = default_tokenizer().tokens(text)
-        words = frozenset(one for one in tokens if not self.phrases.is_retracting(one))
+        phrases = self.phrases
+        words = frozenset(
+            one for one in tokens if not (phrases.is_retracting(one) or phrases.is_filler(one))
+        )
         return words | frozenset(self.phrases.causes_in(text))
 
     def _correction(self, text: str, situation: Situation) -> str:

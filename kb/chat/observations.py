@@ -108,6 +108,8 @@ class ObservationReader:
         names = self._phrases
         if names.is_to_us(clause) or names.is_refusal(clause) or names.is_job_gone(clause):
             return True
+        if names.is_intention(clause):
+            return True
         return (
             names.is_guess(clause)
             and not names.is_own_deed(clause)

@@ -65,6 +65,7 @@ class Phrasebook:
         keep_requests: asks to keep how it ended; `disowning` that something was never said.
         alternatives: goes on with another possibility.
         scratching: takes back what was said right before.
+        intentions: what the person is going to do.
         fillers: words that tell nothing of what a question is about.
         empty_passages: sentences of cases that only say that something is not known.
         own_words: what the person said, where that is asked for.
@@ -120,6 +121,7 @@ class Phrasebook:
     disowning: PhraseGroup
     alternatives: PhraseGroup
     scratching: PhraseGroup
+    intentions: PhraseGroup
     fillers: PhraseGroup
     empty_passages: PhraseGroup
     own_words: PhraseGroup
@@ -174,6 +176,7 @@ class Phrasebook:
             "disowning": (self.disowning,),
             "alternatives": (self.alternatives,),
             "scratching": (self.scratching,),
+            "intentions": (self.intentions,),
             "fillers": (self.fillers,),
             "empty_passages": (self.empty_passages,),
             "own_words": (self.own_words,),
@@ -316,6 +319,10 @@ class Phrasebook:
     def is_scratched(self, text: str) -> bool:
         """Whether the text takes back what was said right before."""
         return bool(self.sets["scratching"].match(text))
+
+    def is_intention(self, text: str) -> bool:
+        """Whether the text says what the person is going to do."""
+        return bool(self.sets["intentions"].match(text))
 
     def is_filler(self, word: str) -> bool:
         """Whether a word tells nothing of what a question is about."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kb.chat.answers import ANSWERS
 from kb.chat.answers.answer import IntentAnswer, Step
-from kb.chat.answers.questions import answer_question
+from kb.chat.answers.questions import OF_ALL, answer_question
 from kb.chat.answers.suggestions import suggest
 from kb.chat.assessment import (
     Assessment,
@@ -150,7 +150,9 @@ class ReplyWriter:
         A new one comes where the leading cause has changed since.
         """
         conversation = step.conversation
-        is_next = any(request.intent == "next" for request in step.requests)
+        is_next = any(
+            request.intent == "next" and request.form not in OF_ALL for request in step.requests
+        )
         if conversation.is_over and not is_next:
             return None
         if step.event in ("ended", "helped") and conversation.asked_outcome is not None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from kb.chat.assessment import Assessment
-from kb.chat.checks import find_check, is_foreign
+from kb.chat.checks import is_foreign
 from kb.chat.meaning import UserRequest
 from kb.chat.passages import PassageFinder
 from kb.chat.phrases import Phrasebook
@@ -102,10 +102,6 @@ class IntentAnswer:
     def question_text(self) -> str:
         """What is asked; a few words lean on what the message says before them."""
         text = self.request.text
-        if self.request.intent != "fix" and self.phrases.is_pointing(text):  # at what the last check runs
-            check = find_check(self.knowledge, "".join(self.conversation.asked_checks[-1:]))
-            tools = self.phrases.tools_in(check.command) if check else frozenset()
-            text = " ".join((text, *sorted(tools - {self.phrases.running})))
         is_short = len(default_tokenizer().tokens(text)) <= SHORT_QUESTION
         return f"{self.request.context} {text}".strip() if is_short else text
 

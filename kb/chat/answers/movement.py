@@ -9,18 +9,24 @@ from kb.chat.answers.causes import fixes_of
 from kb.chat.types import Change
 from kb.diagnose.wording import model_percent
 
+MUCH = 0.1  # probability by which a cause that moved less than another is worth a word
 _DIRECTIONS = {True: "chat.speaks_for", False: "chat.speaks_against"}
 
 
 def say_changes(answer: IntentAnswer, *, limit: int | None = None) -> None:
     """Add the causes that moved, most first, a sentence for each piece of new evidence."""
     changes = [change for change in answer.changes if change.why] or list(answer.changes)
+    changes = [change for change in changes if change in changes[:1] or _by(change) >= MUCH]
     by_evidence: dict[tuple[str, ...], list[Change]] = {}
     for change in changes[:limit]:
         why = () if answer.step.event == "retracted" else change.why
         by_evidence.setdefault(why, []).append(change)
     for why, moved in by_evidence.items():
         _say_moved(answer, why, moved)
+
+
+def _by(change: Change) -> float:
+    return abs(change.after - change.before)
 
 
 def _say_moved(answer: IntentAnswer, why: tuple[str, ...], moved: Sequence[Change]) -> None:

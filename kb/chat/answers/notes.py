@@ -38,13 +38,15 @@ def answer_setting_question(answer: IntentAnswer) -> None:
         answer.say("note", "chat.no_answer")
 
 
-def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ...]:
+def find_notes(answer: IntentAnswer, *, least: float = 0.0, about: str = "") -> tuple[NoteHit, ...]:
     """The notes for the question, best first, those below a score of `least` left out.
+
+    It is `about` what it points at, where it does.
 
     Of a question that names no framework the incident's is meant; of a variable only what names
     it answers.
     """
-    question, request = answer.question_text, answer.request
+    question, request = f"{answer.question_text} {about}".strip(), answer.request
     hits = list(answer.service.find_notes(question, answer.language))
     if not request.platforms and answer.incident.frameworks:
         told = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))

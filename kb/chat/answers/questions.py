@@ -164,9 +164,13 @@ def _choice(answer: IntentAnswer) -> bool:
 
 def _yes_no(answer: IntentAnswer) -> bool:
     """Whether something is so: a cause by the ranking, else what is known that comes nearest."""
+    if answer.request.settings:
+        return _proposal(answer)
     if answer.request.causes:
         answer_why(answer)
         return True
+    if answer.request.context and not _is_long(answer.request.text):
+        return _proposal(answer)
     if answer.request.intent in ("restart", "similar", "case", "sure", "next"):
         return False
     if _say_note(answer, least=NOTE_SURELY) or say_passages(answer, "chat.cannot_tell"):
@@ -199,7 +203,8 @@ def _say_would_help(answer: IntentAnswer, cause: Cause, fix: Fix) -> None:
     label = "chat.would_help_if" if share >= POSSIBLE else "chat.would_hardly_help"
     if leading is None or leading.id == cause.id:
         label = "chat.would_help"
-    reason = fix.steps[0].get(answer.language) if fix.steps else fix.title.get(answer.language)
+    steps = _nearest_first([step.get(answer.language) for step in fix.steps], answer)
+    reason = steps[0] if steps else fix.title.get(answer.language)
     answer.say_of(
         "verdict",
         label,
@@ -214,13 +219,22 @@ def _say_would_help(answer: IntentAnswer, cause: Cause, fix: Fix) -> None:
     )
     if label == "chat.would_hardly_help":
         return
-    for step in fix.steps[1:STEPS_SHOWN]:
-        text = step.get(answer.language)
+    for text in steps[1:STEPS_SHOWN]:
         answer.say_of("step", "chat.step", cause.id, quote=text, step=text)
     if fix.caution:
         text = fix.caution.get(answer.language)
         answer.say_of("warning", "chat.caution", cause.id, quote=text, caution=text)
     answer.focus = cause.id
+
+
+def _nearest_first(steps: list[str], answer: IntentAnswer) -> list[str]:
+    """The steps of a fix, the one first that shares most words with the question."""
+    tokens = default_tokenizer().tokens
+    asked = {word for word in tokens(answer.question_text) if not answer.phrases.is_filler(word)}
+    if not steps:
+        return []
+    best = max(range(len(steps)), key=lambda at: (len(asked & {*tokens(steps[at])}), -at))
+    return [steps[best], *steps[:best], *steps[best + 1 :]]
 
 
 # --- what something is, and what is done ---------------------------------------------------------
@@ -248,7 +262,8 @@ def _how(answer: IntentAnswer) -> bool:
     """How something is done: a note, a check by the tool it names, a passage, a fix."""
     count = len(default_tokenizer().tokens(answer.question_text))
     has_own = answer.request.intent in ("fix", "next") and count <= 2 * FEW_WORDS
-    if count > FEW_WORDS and _say_note(answer, least=NOTE_ANSWERS):
+    about = "" if answer.request.intent == "fix" else _tools_pointed_at(answer)
+    if count > FEW_WORDS and _say_note(answer, least=NOTE_ANSWERS, about=about):
         return True
     tools = answer.phrases.tools_in(answer.question_text)
     for check in _checks(answer):
@@ -270,6 +285,15 @@ def _how(answer: IntentAnswer) -> bool:
 def _summary(answer: IntentAnswer) -> bool:
     answer_recap(answer)
     return True
+
+
+def _tools_pointed_at(answer: IntentAnswer) -> str:
+    """The tools of the last check, where a question points at it: “how do I read such a dump?”."""
+    asked = "".join(answer.conversation.asked_checks[-1:])
+    check = find_check(answer.knowledge, asked)
+    if check is None or not answer.phrases.is_pointing(answer.request.text):
+        return ""
+    return " ".join(sorted(answer.phrases.tools_in(check.command) - {answer.phrases.running}))
 
 
 def _plan(answer: IntentAnswer) -> bool:
@@ -316,8 +340,8 @@ def _say_check(answer: IntentAnswer, check: Check) -> None:
     )
 
 
-def _say_note(answer: IntentAnswer, *, least: float) -> bool:
-    hits = find_notes(answer, least=least)
+def _say_note(answer: IntentAnswer, *, least: float, about: str = "") -> bool:
+    hits = find_notes(answer, least=least, about=about)
     if hits:
         say_note(answer, hits[0])
     return bool(hits)

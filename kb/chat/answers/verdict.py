@@ -7,7 +7,7 @@ from kb.chat.answers.answer import (
     cite_line,
     cite_remark,
 )
-from kb.chat.answers.causes import answer_next, say_runner_up
+from kb.chat.answers.causes import POSSIBLE, answer_next, say_runner_up
 from kb.chat.answers.conversation import observation, say_kept
 from kb.chat.answers.movement import listing, say_changes, say_first_fix
 from kb.chat.answers.settings import cite_setting
@@ -89,7 +89,7 @@ def _say_effect(answer: IntentAnswer, leading: RankedCause, *, is_same: bool) ->
     denied = [cause for cause in answer.ranked if cause in answer.request.causes]
     if answer.changes:
         say_changes(answer, limit=CHANGES_SHOWN if is_alone else 1)
-    elif denied and answer.request.is_denial:
+    elif denied and answer.request.is_denial and answer.ranked[denied[0]].probability < POSSIBLE:
         answer.say_of("note", "chat.denied", denied[0])
         return
     elif is_alone and answer.step.event != "retracted":
