@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings as hypothesis_settings
 
 from kb.settings import Settings, shipped_data
 
-# A busy machine is slow; nothing here is a timed test.
+# A busy machine is slow; nothing here is a timed test. httpx gives a request five seconds.
+for wait in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, wait, 60.0)
 hypothesis_settings.register_profile("untimed", deadline=None)
 hypothesis_settings.load_profile("untimed")
 

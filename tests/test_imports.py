@@ -110,6 +110,7 @@ def test_only_two_verbs_measure(root: Path) -> None:
     }
     assert users <= {
         "app/cli/evaluate.py",
+        "app/cli/evaluate_search.py",
         "app/cli/learn.py",
         "app/web/views/quality.py",
     }

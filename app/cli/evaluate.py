@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from app.cli.common import State, format_option, note, write_json
-from kb.errors import MissingExtraError
-from kb.settings import Settings
+from app.cli.evaluate_search import Figures, Tables, case_queries, retrieval, today
 
 if TYPE_CHECKING:
-    from kb.evaluation.metrics import RouteQuality
-    from kb.evaluation.search_quality import GoldenReport
-    from kb.search.rerank import Reranker
     from kb.service import Service
 
 MANY_CASES = 3  # projects with fewer would fill a page
@@ -38,9 +33,6 @@ NEED_THREADS = ("diagnosis", "fixes")
 READ_FILES = ("retrieval", "fixes", "statements", "notes", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
 LANGUAGES = ("zh", "en")
-Figures = dict[str, dict[str, str]]
-Tables = dict[str, dict[str, dict[str, str]]]
-"""Table, row, column."""
 
 
 @click.command("evaluate")
@@ -121,11 +113,11 @@ def command(
     with state.service() as service:
         for name in chosen:
             if name == "retrieval" and file is not None:
-                figures[name] = _case_queries(
+                figures[name] = case_queries(
                     service, state.settings, file, minilm=minilm, show=show
                 )
             elif name == "retrieval":
-                figures |= _retrieval(
+                figures |= retrieval(
                     service, state.settings, threads, minilm=minilm and what == name, report=report
                 )
             elif name == "diagnosis" and threads is not None:
@@ -293,10 +285,9 @@ def _first_sight(service: Service, path: Path, name: str | None) -> Figures:
         record_of,
     )
 
-    today = dt.datetime.now(dt.UTC).date()
     asked = ask(service, load_batch(path))
     record = record_of(
-        asked, batch=name or path.stem, date=today, version=service.knowledge.digest[:12]
+        asked, batch=name or path.stem, date=today(), version=service.knowledge.digest[:12]
     )
     if name:
         append_record(service.settings.data / "golden", record)
@@ -324,7 +315,7 @@ def _second_reader(service: Service) -> Figures:
             f"{reader.model} at {reader.address} answered none of {len(pairs)} reports; "
             "timeout-kb diagnose says why"
         )
-    kept = MeasuredTrust(trust=measured.trust, reports=measured.answered, date=_today())
+    kept = MeasuredTrust(trust=measured.trust, reports=measured.answered, date=today().isoformat())
     path = save_trust(service.settings.home, reader.model, kept)
     note(f"wrote {path}")
     return {
@@ -404,129 +395,6 @@ def _spread(values: Iterable[str]) -> dict[str, str]:
     return {value: str(count) for value, count in sorted(Counter(values).items())}
 
 
-def _retrieval(
-    service: Service,
-    settings: Settings,
-    threads: Path | None,
-    *,
-    minilm: bool,
-    report: Path | None,
-) -> dict[str, Figures | Tables]:
-    """The search on the golden set and on labelled threads, route by route."""
-    from kb.embed import load_embedder
-    from kb.evaluation.golden import load_golden
-    from kb.evaluation.search_quality import (
-        measure_golden,
-        measure_posts,
-        monolingual,
-        retrieval_figures,
-    )
-    from kb.text.tokenizer import Tokenizer
-    from kb.train.threads import load_threads
-
-    embedder, tokenizer = load_embedder(settings), Tokenizer(settings.data / "lexicon")
-    other, missing = None, ""
-    try:
-        other = monolingual() if minilm else None
-    except MissingExtraError as error:
-        missing = str(error)
-    golden = load_golden(settings.data / "golden")
-    cases = service.knowledge.cases
-    reranker = _reranker(service, settings)
-    measured = measure_golden(
-        golden, cases, embedder, tokenizer, monolingual=other, reranker=reranker
-    )
-    if report is not None:
-        from kb.evaluation.published import save_published
-
-        note(f"wrote {save_published(report, retrieval_figures(measured, date=_today()))}")
-    summary = _summary(measured) | ({"MiniLM": missing} if missing else {})
-    tables = _tables("golden set", measured.results)
-    tables["golden set, parts, the search as shipped"] = {
-        result.group: _row(result) for result in measured.parts
-    }
-    if threads is not None:
-        labelled = load_threads(threads)
-        results = measure_posts(labelled, embedder, tokenizer, monolingual=other, reranker=reranker)
-        tables |= _tables("posts and their threads' causes", results)
-    return {"retrieval": {"golden set": summary}, "retrieval by route": tables}
-
-
-def _reranker(service: Service, settings: Settings) -> Reranker:
-    """The second look of the shipped search."""
-    from kb.knowledge.framework_names import framework_names
-    from kb.search.rerank import FOLDER, load_reranker
-
-    names = framework_names(service.knowledge.framework_names)
-    return load_reranker(settings.data / FOLDER, names)
-
-
-def _case_queries(
-    service: Service, settings: Settings, path: Path, *, minilm: bool, show: bool
-) -> Figures | Tables:
-    """Whether the queries of a file find their case; with `show` those that miss it."""
-    from kb.embed import load_embedder
-    from kb.evaluation.case_queries import (
-        ask_case_queries,
-        load_case_queries,
-        missed,
-        query_figures,
-    )
-    from kb.evaluation.search_quality import monolingual
-    from kb.knowledge.paraphrases import FOLDER, load_paraphrases
-    from kb.text.tokenizer import Tokenizer
-
-    queries = load_case_queries(path)
-    learned = {item.case for item in load_paraphrases(settings.data / FOLDER)}
-    answers = ask_case_queries(
-        queries,
-        service.knowledge.cases,
-        load_embedder(settings),
-        Tokenizer(settings.data / "lexicon"),
-        monolingual=monolingual() if minilm else None,
-        reranker=_reranker(service, settings),
-    )
-    if show:
-        return {
-            "queries whose case is not first": {
-                query.q: f"{query.case}: {f'rank {rank}' if rank else 'not found'}"
-                for query, rank in missed(queries, answers)
-            }
-        }
-    return _tables(path.name, query_figures(queries, answers, learned))
-
-
-def _summary(report: GoldenReport) -> dict[str, str]:
-    agreed = report.agreement
-    return {
-        "queries": f"{report.queries} ({report.left_out} left out, their cases are not here)",
-        "cases searched": str(report.cases),
-        "two judgements": f"kappa {agreed.kappa:.2f}, equal {agreed.equal:.1%} of {agreed.pairs}",
-        "recall@5, cross-language / same": str(report.parity),
-        "the same without bare log lines": str(report.parity_of_words),
-    }
-
-
-def _tables(title: str, results: Sequence[RouteQuality]) -> Tables:
-    """One table a group, one row a route."""
-    tables: Tables = {}
-    for result in results:
-        table = tables.setdefault(f"{title}, {result.group} (n={result.count})", {})
-        table[result.route] = _row(result)
-    return tables
-
-
-def _row(result: RouteQuality) -> dict[str, str]:
-    figures = {
-        "MRR": result.mrr,
-        "recall@1": result.recall_at_1,
-        "recall@5": result.recall_at_5,
-        "recall@10": result.recall_at_10,
-        "nDCG@10": result.ndcg_at_10,
-    }
-    return {name: value.text(3, 2) for name, value in figures.items()}
-
-
 def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path | None) -> Figures:
     """Held-out quality of the ranking of causes; with `report` everything else, written there."""
     from kb.evaluation.figures import TITLES
@@ -542,13 +410,9 @@ def _diagnosis(state: State, threads: Path, report: Path | None, negatives: Path
 
             measured = measure(service, labelled, negatives)
             figures = measured.figures
-            for path in write_report(measured, report, date=_today()):
+            for path in write_report(measured, report, date=today().isoformat()):
                 note(f"wrote {path}")
     return {"diagnosis, held out": {title: str(figures[name]) for name, title in TITLES.items()}}
-
-
-def _today() -> str:
-    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 @contextlib.contextmanager

@@ -35,9 +35,11 @@ def render_search(result: SearchResult, words: Words, *, width: int) -> str:
     """Hits best first, then what the result can be narrowed down to."""
     blocks = [render_setting(item, words, width=width) for item in result.settings]
     blocks += [_note_hit(hit, words, width) for hit in result.notes]
+    if notes := present.search_notes(result, words):
+        blocks.append([plain(note) for note in notes])
     if not result.hits:
         return paragraphs([*blocks, [words("word.no_match")]])
-    if not result.similar_enough and not blocks:
+    if not (result.similar_enough or result.settings or result.notes):
         blocks.append([click.style(words("word.closest"), fg="yellow")])
     blocks += [_hit(hit, words, width) for hit in result.hits]
     blocks.append(_facets(result.facets, words, width))

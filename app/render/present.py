@@ -27,6 +27,7 @@ from kb.types.answer import (
     SettingWarning,
     SimilarCase,
 )
+from kb.types.entries import SearchResult
 from kb.types.incident import FirstError, RankState
 
 Row = tuple[str, str]
@@ -244,6 +245,16 @@ def setting_advice(note: SettingWarning, words: Words) -> str:
         what=words.term("warning", note.verdict),
         reason=todo or words.term("setting_todo", note.verdict),
     )
+
+
+def search_notes(result: SearchResult, words: Words) -> list[str]:
+    """Which words of a question were mistyped, and which no entry has where nothing is alike."""
+    notes = [
+        words("word.searched_for", typed=typed, meant=meant) for typed, meant in result.corrected
+    ]
+    if result.unknown and not result.similar_enough:
+        notes.append(words("word.in_no_entry", what=words.listing(list(result.unknown))))
+    return notes
 
 
 def case_notes(case: SimilarCase, words: Words) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from app.render.escape import plain, printable
 from app.render.listing import entry_rows, hit_snippet, shown_sections
+from app.render.present import search_notes
 from app.slack.blocks import primitives as kit
 from app.slack.blocks.diagnosis import fix_block, warning_lines
 from app.slack.blocks.primitives import Block, Element, SlackMessage
@@ -122,11 +123,13 @@ def changed_settings(current: ChannelSettings, rest: str) -> ChannelSettings | N
 
 def _search_message(result: SearchResult, words: Words) -> SlackMessage:
     """Hits, best first."""
+    notes = [plain(note) for note in search_notes(result, words)]
     if not result.hits:
-        return kit.notice(words("word.no_match"))
+        return kit.notice(" ".join([*notes, words("word.no_match")]))
     title = words("heading.cases") if result.similar_enough else words("word.closest")
     lines = [_hit(hit, words) for hit in result.hits[:HITS]]
-    blocks = [kit.titled(title, *kit.bullets(lines)), kit.context(words("slack.case_hint"))]
+    context = " ".join([*notes, words("slack.case_hint")])
+    blocks = [kit.titled(title, *kit.bullets(lines)), kit.context(context)]
     return kit.message(title, blocks, cut=words("slack.cut"))
 
 

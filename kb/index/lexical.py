@@ -26,6 +26,7 @@ WRITER_THREADS = 1  # one: the same documents give the same segments, so the sam
 LOCKS = (".tantivy-writer.lock", ".tantivy-meta.lock")
 K1 = 1.2  # tantivy's
 CACHED_CLAUSES = 4096  # queries for words, about 300 bytes each
+FEW_NUMBERS = 128  # chunks asked for one by one; from there on a set of them is cheaper
 CACHED_WORDS = 20_000  # words whose rarity is remembered, about 200 bytes each
 _SEPARATOR = "\x1f"  # between facet and value: in no facet's name
 
@@ -109,7 +110,11 @@ class LexicalIndex:
         return self._scores_of(either, numbers)
 
     def _scores_of(self, query: Any, numbers: Sequence[int]) -> dict[int, float]:  # noqa: ANN401
-        wanted = tantivy.Query.term_set_query(self.schema, "number", [int(n) for n in numbers])
+        if len(numbers) <= FEW_NUMBERS:
+            one_of = [(tantivy.Occur.Should, self._number(int(number))) for number in numbers]
+            wanted = tantivy.Query.boolean_query(one_of)
+        else:
+            wanted = tantivy.Query.term_set_query(self.schema, "number", [int(n) for n in numbers])
         hits, scores = self._run(self._must(query, [wanted]), len(numbers))
         return dict(zip(hits.tolist(), scores.tolist(), strict=True))
 
@@ -166,6 +171,14 @@ class LexicalIndex:
             return query.const_score_query(query.term_query(self.schema, "whole", word), weight)
 
         return clause
+
+    @cached_property
+    def _number(self) -> Callable[[int], Any]:
+        """The query for one chunk, cached like `_clause`."""
+        query = tantivy.Query
+        return lru_cache(CACHED_CLAUSES)(
+            lambda number: query.term_query(self.schema, "number", number, "basic")
+        )
 
     def _must(self, query: Any, conditions: Sequence[Any]) -> Any:  # noqa: ANN401
         parts = [(tantivy.Occur.Must, query)]

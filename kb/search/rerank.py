@@ -15,6 +15,7 @@ Fitted by `python -m kb.train.reranker`.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ class Reranker:
     ) -> None:
         """`counts` has how often a word was asked, and how often the case meant had it."""
         self.weights = weights
+        self._own = tuple(getattr(weights, name) for name in FEATURES)
         self._counts = counts
         self._frameworks = frameworks
         self._of_entry = lru_cache(ENTRIES_CACHED)(self._entry_frameworks)
@@ -112,6 +114,10 @@ class Reranker:
             used=self._frameworks.with_bases(named),
             hardware=hardware_in(start),
         )
+
+    def is_asked_with(self, word: str) -> bool:
+        """Whether paraphrases have the word."""
+        return word in self._counts
 
     def choices(
         self,
@@ -168,9 +174,8 @@ class Reranker:
 
     def score(self, features: Sequence[float]) -> float:
         """The score of an entry with these features, in [0, 1]."""
-        own = (getattr(self.weights, name) for name in FEATURES)
-        weighed = math.fsum(weight * value for weight, value in zip(own, features, strict=True))
-        return min(1.0, max(0.0, self.weights.shift + weighed))
+        weighed: float = self.weights.shift + sum(map(operator.mul, self._own, features))
+        return min(1.0, max(0.0, weighed))
 
     def _entry_frameworks(self, names: tuple[str, ...]) -> frozenset[str]:
         return frozenset(names[:-1]) | self._frameworks.used(" ".join(names))

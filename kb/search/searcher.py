@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ from kb.search.similarity import (
     text_similarity,
     why,
 )
+from kb.search.spelling import corrected, corrections
 from kb.store import ChunkRow, EntryHead, Store
 from kb.text.language import detect_language
 from kb.types.entries import NO_FILTERS, Filters, Hit, SearchResult
@@ -157,7 +158,11 @@ class Searcher:
             raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
         snapshot = self._index.snapshot()
         selected = snapshot.catalogue.select(filters)
-        question = self._question(query, snapshot, language, signature)
+        meant: dict[str, str] = {}
+        if self._reranker is not None and not signature:
+            entries_with = partial(self._entries_with, snapshot)
+            meant = corrections(query, entries_with, self._is_right)
+        question = self._question(corrected(query, meant), snapshot, language, signature)
         pool = max(POOL, POOL_PER_HIT * limit)
         reach = snapshot.manifest.chunks if selected.chunks is None else len(selected.chunks)
         while True:
@@ -173,6 +178,8 @@ class Searcher:
             similar_enough=bool(hits) and hits[0].score >= SIMILAR_ENOUGH,
             facets=selected.facets,
             took_ms=(time.perf_counter() - started) * 1000,
+            corrected=tuple((typed, word) for typed, word in meant.items() if word),
+            unknown=tuple(typed for typed, word in meant.items() if not word),
         )
 
     def version(self) -> str:
@@ -223,6 +230,18 @@ class Searcher:
                 language=language or detect_language(query),
             ),
         )
+
+    def _is_right(self, word: str) -> bool:
+        """Whether people ask with a word, or it is none that is searched for."""
+        tokens = self._tokenizer.tokens(word)
+        return (
+            self._reranker is None or not tokens or any(map(self._reranker.is_asked_with, tokens))
+        )
+
+    def _entries_with(self, snapshot: Snapshot, word: str) -> int:
+        """How many entries have a word itself or in translation."""
+        tokens = [token for token, _ in self._tokenizer.expand(self._tokenizer.tokens(word))]
+        return max(map(snapshot.lexical.entries_with, tokens), default=0)
 
     # --- candidates ----------------------------------------------------------------------------
 

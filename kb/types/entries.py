@@ -203,7 +203,8 @@ class SearchResult:
     """Hits best first (ties by entry id), whether any passes the threshold, and facet counts.
 
     `settings` are the settings the question names or describes, best first; `notes` those that
-    answer it, best first.
+    answer it, best first. `corrected` has the mistyped words of the question, each with the word
+    that was searched for, `unknown` those that no entry has.
     """
 
     query: str
@@ -213,6 +214,8 @@ class SearchResult:
     took_ms: float
     settings: tuple[Advice, ...] = ()
     notes: tuple[NoteHit, ...] = ()
+    corrected: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 # --- logs --------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def test_the_api_waits_where_it_is_asked_to(service: Service, model: ChatServer)
     """``?wait=`` gives the pooled answer, without it the model is not asked."""
     with running(service, service.settings) as address:
         plain = httpx.post(f"{address}/v1/diagnose", content=HANG).json()
-        waited = httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=20).json()
+        waited = httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=60).json()
         asked = len(model.questions)
         again = httpx.post(f"{address}/v1/diagnose", content=HANG).json()
         refused = httpx.post(f"{address}/v1/diagnose?wait=-1", content=HANG)
@@ -159,7 +159,7 @@ def events_of(address: str, **more: str) -> Iterator[tuple[str, dict[str, Any]]]
     """The events of a stream as they come: name and data."""
     headers = {"Accept": "text/event-stream"} | more
     url = f"{address}/v1/diagnose"
-    with httpx.stream("POST", url, content=HANG, headers=headers, timeout=20) as answer:
+    with httpx.stream("POST", url, content=HANG, headers=headers, timeout=60) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         name = ""
         for line in answer.iter_lines():
@@ -230,7 +230,7 @@ def test_the_chat_streams_what_the_model_adds(patient: Service, gate: threading.
     with running(patient, patient.settings) as address:
         url, body = f"{address}/v1/chat", {"message": HANG, "lang": "en"}
         names = []
-        with httpx.stream("POST", url, json=body, timeout=20) as answer:
+        with httpx.stream("POST", url, json=body, timeout=60) as answer:
             for line in answer.iter_lines():
                 names += [line[7:]] if line.startswith("event: ") else []
                 if line.startswith("event: diagnosis"):
@@ -263,9 +263,9 @@ def test_the_api_tells_what_the_model_costs(service: Service, model: ChatServer)
     """Questions of the day and tokens in the readiness report, counters in the metrics."""
     with running(service, service.settings) as address:
         before = httpx.get(f"{address}/metrics").text
-        httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=20)
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=HANG, timeout=60)
         model.status = 429
-        httpx.post(f"{address}/v1/diagnose?wait=10", content=f"{HANG}Today.", timeout=20)
+        httpx.post(f"{address}/v1/diagnose?wait=10", content=f"{HANG}Today.", timeout=60)
         ready = httpx.get(f"{address}/readyz").json()["second_reader"]
         metrics = httpx.get(f"{address}/metrics").text.splitlines()
     assert "model_questions_total{" not in before

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from app.render.escape import plain
 from app.render.listing import hit_snippet
-from app.render.present import likenesses
+from app.render.present import likenesses, search_notes
 from app.web.components import cards, filters, markup
 from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
 from app.web.components.markup import html
@@ -106,6 +106,8 @@ def _listing(query: ListQuery, listed: ListedEntries, words: Words) -> None:
 
 def _hits(result: SearchResult, listed: ListedEntries, words: Words) -> None:
     markup.show(markup.join(cards.note_card(hit.note, words) for hit in result.notes))
+    for text in search_notes(result, words):
+        markup.show(markup.note(text))
     if not result.hits:
         text = words("page.none") if not listed.total else words("word.no_match")
         markup.show(markup.note(text))

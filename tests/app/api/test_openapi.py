@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
 BAD_INPUT = "urn:timeout-kb:problem:bad-input"
+PATIENCE_S = 60  # with a request, on a busy machine
 EXAMPLES = 6  # an operation; each finds a class of mistakes, more find the same again
 # The document needs no service: routes are described, not called. Requests go to a real server.
 DOCUMENT = create_app(None, Settings(home=Path("unused"))).openapi()  # type: ignore[arg-type]
@@ -66,7 +67,7 @@ def test_requests_are_answered_as_documented(
     address, key = guarded
     case.body = whole_numbers(case.body)
     headers = {"Authorization": f"Bearer {key}"}
-    response = case.call(base_url=address, headers=headers)
+    response = case.call(base_url=address, headers=headers, timeout=PATIENCE_S)
     excluded = []
     if case.media_type == "multipart/form-data":
         # Parts have no types and no empty lists: what breaks a form's schema may be a good form.

@@ -173,7 +173,7 @@ def test_half_a_head_is_not_waited_for(
     monkeypatch.setattr(http_protocol, "HEAD_S", 0.4)
     with serve(service, Settings(home=service.settings.home)) as address:
         place = urlsplit(address)
-        with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
             whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
             if sent:  # also behind an answered request
                 connection.sendall(whole)

@@ -115,7 +115,7 @@ def test_both_answer_when_it_says_so_and_end_with_it(start: Start) -> None:
     up = start()
     api, page = up.address("API"), up.address("page")
     assert up.said.count("no keys: only this machine gets in") == 1
-    assert httpx.get(f"{page}/_stcore/health", timeout=10).text == "ok"
+    assert httpx.get(f"{page}/_stcore/health", timeout=60).text == "ok"
     kept = httpx.post(
         f"{api}/v1/diagnose", params={"keep": "true"}, content=LOG.encode(), timeout=30
     )

@@ -104,7 +104,7 @@ def chat(shared_chat: FakeChat) -> FakeChat:
 @pytest.fixture
 def talk(chat_server: str, chat: FakeChat) -> Iterator[httpx.Client]:
     """A client of the server with `chat`."""
-    with httpx.Client(base_url=chat_server, timeout=10) as client:
+    with httpx.Client(base_url=chat_server, timeout=60) as client:
         yield client
 
 
