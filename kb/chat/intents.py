@@ -165,7 +165,7 @@ class IntentReader:
         Less where it speaks of the end of the trouble and another says what it was.
         """
         is_cured = self.phrases.is_cured(sentence)
-        if is_cured and concludes:
+        if self.phrases.is_solved(sentence) or (is_cured and concludes):
             return CONCLUDED
         return HELPED if has_thanks or is_cured else CERTAIN
 

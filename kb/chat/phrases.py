@@ -65,6 +65,7 @@ class Phrasebook:
         keep_requests: asks to keep how it ended; `disowning` that something was never said.
         alternatives: goes on with another possibility.
         scratching: takes back what was said right before.
+        solved: the end of the trouble for good.
         intentions: what the person is going to do.
         fillers: words that tell nothing of what a question is about.
         empty_passages: sentences of cases that only say that something is not known.
@@ -121,6 +122,7 @@ class Phrasebook:
     disowning: PhraseGroup
     alternatives: PhraseGroup
     scratching: PhraseGroup
+    solved: PhraseGroup
     intentions: PhraseGroup
     fillers: PhraseGroup
     empty_passages: PhraseGroup
@@ -176,6 +178,7 @@ class Phrasebook:
             "disowning": (self.disowning,),
             "alternatives": (self.alternatives,),
             "scratching": (self.scratching,),
+            "solved": (self.solved,),
             "intentions": (self.intentions,),
             "fillers": (self.fillers,),
             "empty_passages": (self.empty_passages,),
@@ -213,8 +216,10 @@ class Phrasebook:
         parts = clauses(text)
         for place, clause in enumerate(parts):
             behind = "".join(parts[place + 1 : place + 2])
-            is_denied = self.is_denial(clause) or (
-                self.is_denial(behind) and not self.causes_in(behind)
+            is_denied = (
+                self.is_denial(clause)
+                or self.is_ruling_out(clause)
+                or (self.is_denial(behind) and not self.causes_in(behind))
             )
             (denied if is_denied else named).update(dict.fromkeys(self.causes_in(clause)))
         return tuple(named), tuple(cause for cause in denied if cause not in named)
@@ -319,6 +324,10 @@ class Phrasebook:
     def is_scratched(self, text: str) -> bool:
         """Whether the text takes back what was said right before."""
         return bool(self.sets["scratching"].match(text))
+
+    def is_solved(self, text: str) -> bool:
+        """Whether the text speaks of the end of the trouble for good."""
+        return bool(self.sets["solved"].match(text))
 
     def is_intention(self, text: str) -> bool:
         """Whether the text says what the person is going to do."""

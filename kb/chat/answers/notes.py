@@ -10,6 +10,7 @@ from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 1  # notes named beside the one that is shown
 BESIDE_SETTING = 0.5  # score of a note that is told beside what a setting is
+OWN_FRAMEWORK = 0.1  # of a score that a note about the job's framework is worth besides
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -52,7 +53,7 @@ def find_notes(answer: IntentAnswer, *, least: float = 0.0, about: str = "") -> 
         told = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
         hits += answer.service.find_notes(told, answer.language)
     hits.sort(key=lambda hit: -hit.score)
-    named = set(request.settings)
+    named = {name for name in request.settings if name in answer.knowledge.advice_by_id}
     best = {
         hit.note.id: hit
         for hit in reversed(hits)
@@ -60,7 +61,13 @@ def find_notes(answer: IntentAnswer, *, least: float = 0.0, about: str = "") -> 
         and not answer.conversation.excluded_by(hit.note.frameworks)
         and (not named or named.intersection(hit.note.settings))
     }
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.note.id)))
+    uses = answer.assessment.verdict.uses if answer.assessment else frozenset()
+
+    def worth(hit: NoteHit) -> tuple[float, str]:
+        is_own = bool(uses.intersection(hit.note.frameworks) - {"pytorch"})
+        return -hit.score - (OWN_FRAMEWORK if is_own else 0.0), hit.note.id
+
+    return tuple(sorted(best.values(), key=worth))
 
 
 def say_note(answer: IntentAnswer, hit: NoteHit) -> None:

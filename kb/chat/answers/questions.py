@@ -29,6 +29,7 @@ from kb.text.tokenizer import default_tokenizer
 from kb.types.knowledge import Cause, Check, Fix
 
 FITTING_FIX = 1.3  # points of likeness from which a fix is what a question speaks of
+POSSIBLE_FIX = 0.7  # of those points, from which it is a fix of a possible cause
 POINTS_OF_ONE = 1.0  # such points that a nearly certain cause is worth beside an unlikely one
 NOTE_SURELY = 0.62  # score of a note that answers whatever is asked
 NOTE_ANSWERS = 0.5  # of one that answers a question of what something means or how
@@ -88,7 +89,8 @@ def _is_for_intent(answer: IntentAnswer) -> bool:
         return True
     asks_whether = request.form in ("proposal", "yes_no")
     if request.ordinal and request.form not in OF_ALL:
-        return not (asks_whether and _is_long(request.text))
+        count = len(default_tokenizer().tokens(request.text))
+        return not (asks_whether and count > 2 * FEW_WORDS)
     return request.is_guess and (asks_whether or request.form in ("meaning", "how"))
 
 
@@ -131,6 +133,8 @@ def _say_subject(answer: IntentAnswer) -> bool:
     if most < SIGN_NATS:
         return False
     near = [cause for cause in answer.ranked if nats.get(cause, 0.0) >= NEARLY * most]
+    if answer.request.intent == "why":  # why it is so, not whether it is something else
+        near = [cause for cause in near if answer.ranked[cause].probability >= POSSIBLE]
     if not near:
         return False
     say_reasons(answer, near[0])
@@ -249,7 +253,7 @@ def _meaning(answer: IntentAnswer) -> bool:
         return True
     if few and answer.phrases.is_pointing(request.text) and not request.causes:
         return answer_movement(answer) or answer_standing(answer)
-    if _say_note(answer, least=NOTE_ANSWERS):
+    if _say_note(answer, least=NOTE_SURELY if request.causes else NOTE_ANSWERS):
         return True
     for cause in request.causes[:1]:
         say_definition(answer, cause)
@@ -348,20 +352,25 @@ def _say_note(answer: IntentAnswer, *, least: float, about: str = "") -> bool:
 
 
 def _fitting_fix(answer: IntentAnswer, *, least: float = FITTING_FIX) -> tuple[Cause, Fix] | None:
-    """The fix a question speaks of, with its cause; likelier causes come before others."""
+    """The fix a question speaks of, with its cause; possible causes come before others."""
     points = answer.service.engine.fix_points(answer.question_text)
+
+    def share(cause: Cause) -> float:
+        ranked = answer.ranked.get(cause.id)
+        return ranked.probability if ranked else 0.0
+
+    def worth(item: tuple[float, Cause, Fix]) -> tuple[bool, float, str]:
+        return share(item[1]) >= POSSIBLE, item[0] + POINTS_OF_ONE * share(item[1]), item[2].id
+
     fixes = [
         (points.get(fix.id, 0.0), cause, fix)
         for cause in answer.knowledge.causes
         for fix in cause.fixes
-        if points.get(fix.id, 0.0) >= least and not answer.is_for_others(fix.applies_to.frameworks)
+        if points.get(fix.id, 0.0) >= (POSSIBLE_FIX * least if share(cause) >= POSSIBLE else least)
+        and not answer.is_for_others(fix.applies_to.frameworks)
     ]
     if not fixes:
         return None
-
-    def worth(item: tuple[float, Cause, Fix]) -> tuple[float, str]:
-        ranked = answer.ranked.get(item[1].id)
-        return item[0] + POINTS_OF_ONE * (ranked.probability if ranked else 0.0), item[2].id
 
     _, cause, fix = max(fixes, key=worth)
     return cause, fix
