@@ -239,11 +239,13 @@ def take_back(
     knowledge: Knowledge,
     *,
     names_it: bool,
+    is_disowned: bool = False,
 ) -> tuple[Conversation, tuple[str, ...]]:
     """The conversation without what `sentence` takes back, and the person's words for that.
 
     These are the remarks, answers to checks and endings that share most of their `key_words` with
-    it; where none shares a word, the last thing said, and nothing where the sentence names it.
+    it (half of what is disowned); where none shares a word, the last thing said, and nothing where
+    the sentence names it.
     """
     wanted = key_words(sentence)
     told = tuple(
@@ -254,7 +256,7 @@ def take_back(
         quote: len(wanted & key_words(f"{quote} {taken_as.get(quote, '')}")) for quote in told
     }
     most = max(shared.values(), default=0)
-    if most and (not names_it or 2 * most >= len(wanted)):
+    if most and (not is_disowned or 2 * most >= len(wanted)):
         retracted = tuple(quote for quote in told if shared[quote] == most)
     elif names_it:
         return conversation, ()

@@ -204,7 +204,7 @@ class Dialogue:
             return self._steps.ended(conversation, ended, meaning)
         if meaning.remark:
             return self._steps.remark(conversation, reading, meaning)
-        return self._asked(conversation, text, meaning)
+        return self._only_questions(conversation, text, meaning)
 
     def _new_job(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
         cleared = with_incident(conversation, None)
@@ -223,7 +223,7 @@ class Dialogue:
         asked = tuple(item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
         return replace(answered(told, meaning.check_result, asked), previous=conversation)
 
-    def _asked(self, conversation: Conversation, text: str, meaning: Meaning) -> Step:
+    def _only_questions(self, conversation: Conversation, text: str, meaning: Meaning) -> Step:
         """What a message only asks, which moves nothing."""
         if conversation.reading is None and meaning.requests:
             begun = self._begun_before(conversation, text, meaning)

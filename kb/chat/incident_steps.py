@@ -236,6 +236,7 @@ class IncidentSteps:
             self._intents.key_words,
             self._service.knowledge,
             names_it=bool(request.causes) or is_disowned,
+            is_disowned=is_disowned,
         )
         if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
             return self.remark(conversation, reading, meaning)

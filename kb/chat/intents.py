@@ -273,10 +273,10 @@ class IntentReader:
             has_thanks=has_thanks,
         )
 
-    def _joined(self, said: Sequence[str]) -> list[str]:
+    def _joined(self, parts: Sequence[str]) -> list[str]:
         """The sentences, a question that only goes on with “or …?” joined to the one before."""
         joined: list[str] = []
-        for sentence in said:
+        for sentence in parts:
             if joined and self.phrases.is_alternative(sentence) and self.asks(joined[-1]):
                 joined[-1] = f"{joined[-1]} {sentence}"
             else:

@@ -18,8 +18,8 @@ import numpy as np
 
 from kb.chat.sentences import sentences
 from kb.embed.base import Embedder
-from kb.index.base import Tokens
 from kb.knowledge.load import Knowledge
+from kb.text.tokenizer import Tokenizer
 from kb.types.knowledge import Fix
 from kb.types.vocabulary import Language
 
@@ -59,7 +59,7 @@ class PassageFinder:
         self,
         knowledge: Knowledge,
         embedder: Embedder,
-        tokenizer: Tokens,
+        tokenizer: Tokenizer,
         is_filler: Callable[[str], bool],
     ) -> None:
         """Find the passages of `knowledge`; words that are fillers tell nothing of a question."""

@@ -102,7 +102,7 @@ class ReplyWriter:
             language=language,
             statements=(
                 *_switched(step, assessment, words),
-                *_kept(base),
+                *_stored_ending(base),
                 *self._few_lines(step, answers),
             ),
             question=base.question,
@@ -191,7 +191,7 @@ def _switched(step: Step, assessment: Assessment | None, words: Words) -> Iterat
         yield Statement(role="note", text=words("chat.earlier_incident", title=title))
 
 
-def _kept(answer: IntentAnswer) -> Iterator[Statement]:
+def _stored_ending(answer: IntentAnswer) -> Iterator[Statement]:
     """That it was kept how the incident before ended, where the message said so first."""
     outcome = answer.step.outcome
     if outcome is not None and answer.step.event != "settled":

@@ -73,7 +73,8 @@ def answer_question(answer: IntentAnswer) -> bool:
     by_form = _FORMS.get(request.form)
     if by_form is not None and by_form(answer):
         return True
-    if request.intent in ("next", "fix") and request.context and not request.causes:
+    asks_for_step = request.intent in ("next", "fix") and not _is_plain(answer)
+    if asks_for_step and request.context and not request.causes:
         return say_passages(answer, least=SURELY)
     if request.intent not in OPEN or request.causes or not _is_long(request.text):
         return False
@@ -139,6 +140,12 @@ def _say_subject(answer: IntentAnswer) -> bool:
         return False
     say_reasons(answer, near[0])
     return True
+
+
+def _is_plain(answer: IntentAnswer) -> bool:
+    """Whether a question names nothing: “how do I fix it?”."""
+    words = default_tokenizer().tokens(answer.request.text)
+    return all(map(answer.phrases.is_filler, words))
 
 
 def _is_long(text: str) -> bool:
@@ -264,6 +271,8 @@ def _meaning(answer: IntentAnswer) -> bool:
 
 def _how(answer: IntentAnswer) -> bool:
     """How something is done: a note, a check by the tool it names, a passage, a fix."""
+    if answer.request.intent == "fix" and _is_plain(answer):
+        return False
     count = len(default_tokenizer().tokens(answer.question_text))
     has_own = answer.request.intent in ("fix", "next") and count <= 2 * FEW_WORDS
     about = "" if answer.request.intent == "fix" else _tools_pointed_at(answer)

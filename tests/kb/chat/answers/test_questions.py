@@ -110,7 +110,7 @@ def test_a_question_before_any_incident(
 @pytest.mark.parametrize(
     ("asked", "first"),
     [
-        ("would gradient checkpointing help here?", "Yes, by what is known"),
+        ("would capping the longest sequence help?", "Yes, by what is known"),
         ("would a bigger MTU on the switches help?", "Hardly"),
     ],
 )
