@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from app.cli.common import EXIT_FAILURE, State
+from app.cli.common import EXIT_FAILURE, State, usage
 
 if TYPE_CHECKING:
     from kb.errors import DataError
 
 
 @click.command("check-data")
-@click.argument(
-    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), required=False
-)
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.pass_context
-def command(context: click.Context, folder: Path | None) -> None:
-    """Check the files of the data folder: each problem with its file, line, field and value.
+def command(context: click.Context, paths: tuple[Path, ...]) -> None:
+    """Check knowledge: each problem with its file, line, field and value.
 
-    FOLDER is by default the one in use (TIMEOUT_KB_DATA); the team's own files (TIMEOUT_KB_SITE)
-    are checked beside it. Exit code 1 where something is wrong.
+    PATHS are case files (*.md), which are read alone and fast, or one data folder: by default the
+    one in use (TIMEOUT_KB_DATA), with the team's own files (TIMEOUT_KB_SITE) beside it. Exit code 1
+    where something is wrong.
     """
     state = context.find_object(State) or State()
-    data, site = folder or state.settings.data, state.settings.site
+    data, site = state.settings.data, state.settings.site
+    if paths and not any(path.is_dir() for path in paths):
+        _check_cases(context, state, paths, data)
+        return
+    if len(paths) > 1:
+        raise usage("usage.one_data_folder")
+    data = paths[0] if paths else data
     from kb.knowledge.site import site_files
 
     errors = dict.fromkeys(str(error) for error in data_errors(data, site))
@@ -40,6 +45,25 @@ def command(context: click.Context, folder: Path | None) -> None:
     if site is not None:
         count = len(site_files(site))
         click.echo(state.words()("check.right", count=count, folder=str(site)))
+
+
+def _check_cases(context: click.Context, state: State, paths: Sequence[Path], data: Path) -> None:
+    """Check case files alone; what is there in one language only is said and no mistake."""
+    from kb.knowledge.cases import load_case
+    from kb.knowledge.check import check_case
+
+    errors = [str(error) for path in paths for error in check_case(path, data)]
+    for error in errors:
+        click.echo(error)
+    if errors:
+        context.exit(EXIT_FAILURE)
+    words = state.words()
+    for path in paths:
+        language = load_case(path).language
+        if language != "both":
+            missing = words.term("language", "en" if language == "zh" else "zh")
+            click.echo(words("check.one_language", file=path.name, language=missing))
+    click.echo(words("check.right_cases", count=len(paths)))
 
 
 def data_errors(data: Path, site: Path | None = None) -> Iterator[DataError]:

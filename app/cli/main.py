@@ -23,6 +23,7 @@ VERBS = {
     "ingest": "app.cli.ingest:command",
     "incident": "app.cli.incident:command",
     "lint": "app.cli.lint:command",
+    "new": "app.cli.new:command",
     "check-data": "app.cli.check_data:command",
     "doctor": "app.cli.doctor:command",
     "ranks": "app.cli.diagnose:ranks_command",

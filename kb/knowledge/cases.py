@@ -1,7 +1,8 @@
 """Case files: `data/cases/<slug>.md`, YAML front matter and a body in both languages.
 
 The front matter is checked against `CaseMeta`; the body holds ``# zh`` and ``# en``, each with the
-same ``##`` sections (`SECTION_ROLES`). One file is one entry of kind `case`.
+same ``##`` sections (`SECTION_ROLES`). One language is enough: where only one of them is there, its
+texts stand for both, and the entry's `language` tells. One file is one entry of kind `case`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import cast
 
 from kb.errors import DataError
 from kb.knowledge.front_matter import FRONT_LINE, check_id, read_markdown, split_front_matter
@@ -40,6 +42,8 @@ SECTION_ROLES: dict[Language, dict[str, str]] = {
 }
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 SITE_CASES_KEY = "site/cases/"  # and those of the team's own site folder with this
+TODO = "TODO"  # stands in a case file where somebody has to write
+_TO_DO = re.compile(rf"^ *(?:- )?(?:([a-z_]+): +)?[\"']?{TODO}\b", re.MULTILINE)
 REQUIRED_ROLES = ("symptoms", "causes", "fixes", "verify")
 
 
@@ -97,35 +101,75 @@ def parse_case(text: str, *, name: str) -> Entry:
     Raises:
         DataError: the text breaks the schema; the message says what is missing in plain words.
     """
+    for error in places_to_do(text, name):
+        raise error
     front, body = split_front_matter(text, name)
-    meta = _meta(front, name)
-    sections = _sections(body, name)
-    return _entry(meta, sections, digest=hashlib.sha256(text.encode()).hexdigest(), name=name)
+    languages = _languages(body, name)
+    only = languages[0] if len(languages) == 1 else None
+    meta = _meta(front, name, only)
+    sections = _sections(body, languages, name)
+    entry = _entry(meta, sections, digest=hashlib.sha256(text.encode()).hexdigest(), name=name)
+    return replace(entry, language=only) if only else entry
 
 
-def _meta(front: str, name: str) -> CaseMeta:
-    meta = parse_yaml(front, CaseMeta, name=name, first_line=FRONT_LINE)
+def places_to_do(text: str, name: str) -> Iterator[DataError]:
+    """Where in a text something is still to be written."""
+    for place in _TO_DO.finditer(text):
+        line = text.count("\n", 0, place.end()) + 1
+        field = f"{place[1]} " if place[1] else ""
+        what = f"{name} line {line}: {field}still says {TODO}"
+        yield DataError(what, todo="write it, or leave out what may be left out")
+
+
+def _languages(body: str, name: str) -> tuple[Language, ...]:
+    """The languages a body is written in, at least one."""
+    parts = re.findall(r"^# +(\S[^\n]*?) *$", body, re.MULTILINE)
+    for part in parts:
+        if part not in SECTION_ROLES:
+            raise DataError(f"{name}: unknown part '# {part}'", todo="use '# zh' and '# en'")
+    if not parts:
+        raise DataError(f"{name}: no '# zh' and no '# en' part", todo="write one of them, or both")
+    return tuple(language for language in SECTION_ROLES if language in parts)
+
+
+def _fill_in(raw: object, only: Language) -> None:
+    """Let a text that is there in one language alone stand for both."""
+    parts, seen = [raw], set[int]()
+    while parts:
+        part = parts.pop()
+        if id(part) in seen:
+            continue  # the same part again, by an alias
+        seen.add(id(part))
+        if isinstance(part, dict):
+            if part.keys() == {only}:
+                part.update(dict.fromkeys(SECTION_ROLES, part[only]))
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+
+
+def _meta(front: str, name: str, only: Language | None) -> CaseMeta:
+    complete = partial(_fill_in, only=only) if only else None
+    meta = parse_yaml(front, CaseMeta, name=name, first_line=FRONT_LINE, complete=complete)
     check_id(meta.id, name)
     if not meta.sources:
         raise DataError(f"{name}: no sources", todo="name the page that confirms the case")
     return meta
 
 
-def _sections(body: str, name: str) -> tuple[Section, ...]:
+def _sections(body: str, languages: Sequence[Language], name: str) -> tuple[Section, ...]:
     sections: list[Section] = []
-    for language in cast("tuple[Language, ...]", ("zh", "en")):
-        part = re.search(rf"^# {language}\s*$(.*?)(?=^# |\Z)", body, re.MULTILINE | re.DOTALL)
-        if part is None:
-            raise DataError(f"{name}: no '# {language}' part", todo="write both languages")
-        sections += _language_sections(part[1], language, name)
-    for language, roles in SECTION_ROLES.items():
-        there = {section.role for section in sections if section.language == language}
-        for title, role in roles.items():
+    roles_there = []
+    for language in languages:
+        part = re.search(rf"^# +{language} *$(.*?)(?=^# |\Z)", body, re.MULTILINE | re.DOTALL)
+        own = _language_sections(part[1], language, name) if part else []
+        there = {section.role for section in own}
+        for title, role in SECTION_ROLES[language].items():
             if role in REQUIRED_ROLES and role not in there:
                 raise DataError(f"{name}: '## {title}' is missing or empty under '# {language}'")
-    if {s.role for s in sections if s.language == "zh"} != {
-        s.role for s in sections if s.language == "en"
-    }:
+        sections += own
+        roles_there.append(there)
+    if any(there != roles_there[0] for there in roles_there):
         raise DataError(f"{name}: zh and en have different sections", todo="make them twins")
     return tuple(sections)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 from kb.errors import DataError
-from kb.knowledge.cases import load_case
+from kb.knowledge.cases import load_case, places_to_do
+from kb.knowledge.front_matter import read_markdown
 from kb.knowledge.load import (
     FILES,
     Knowledge,
@@ -19,9 +20,12 @@ from kb.knowledge.load import (
     wrong_references,
 )
 from kb.knowledge.notes import load_note
+from kb.knowledge.schema import nearest
 from kb.knowledge.site import site_of, site_readers, wrong_in_site
+from kb.types.entries import Entry
 from kb.types.vocabulary import Language
 
+CAUSES = "causes.yaml"
 TITLE_CHARS: Mapping[Language, int] = {"zh": 60, "en": 110}  # at most, of a case
 LIKENESS = 0.85  # of a name used once to another from which it is taken for a slip of that
 
@@ -46,7 +50,30 @@ def check_knowledge(data: Path) -> Iterator[DataError]:
         knowledge = read_knowledge(data, check=False)
         yield from wrong_references(knowledge)
         yield from _misspelt_frameworks(knowledge)
-        yield from _long_titles(knowledge)
+        yield from _long_titles(knowledge.cases)
+
+
+def check_case(path: Path, data: Path) -> Iterator[DataError]:
+    """What is wrong with one case file; of the other files only the causes are read."""
+    try:
+        unfinished = list(places_to_do(read_markdown(path), path.name))
+        yield from unfinished
+        if unfinished:
+            return
+        case = load_case(path)
+    except DataError as error:
+        yield error
+        return
+    known = [cause.id for cause in read_yaml(data / CAUSES, FILES[CAUSES])]
+    for claim in case.causes:
+        if claim.id not in known:
+            what = f"{path.name}: cause: {claim.id!r} is no cause"
+            yield DataError(what, todo=nearest(claim.id, known))
+    for source in case.sources:
+        if not source.url.startswith("https://"):
+            what = f"{path.name}: sources: {source.url!r} is no address"
+            yield DataError(what, todo="begin it with https://")
+    yield from _long_titles([case])
 
 
 def check_site(knowledge: Knowledge, folder: Path) -> Iterator[DataError]:
@@ -74,10 +101,12 @@ def failures(read: Callable[[], object]) -> Iterator[DataError]:
         yield error
 
 
-def _long_titles(knowledge: Knowledge) -> Iterator[DataError]:
+def _long_titles(cases: Iterable[Entry]) -> Iterator[DataError]:
     """Titles of cases that are too long for a line of a list."""
-    for case in knowledge.cases:
+    for case in cases:
         for language, most in TITLE_CHARS.items():
+            if case.language not in (language, "both"):
+                continue
             title = case.title.get(language)
             if len(title) > most:
                 what = f"{case.id}.md: the title in {language} has {len(title)} characters"

@@ -22,7 +22,13 @@ Decode = Callable[[type, Any], object]
 
 
 def parse_yaml(
-    text: str, kind: type[T], *, name: str, first_line: int = 1, decode: Decode | None = None
+    text: str,
+    kind: type[T],
+    *,
+    name: str,
+    first_line: int = 1,
+    decode: Decode | None = None,
+    complete: Callable[[Any], None] | None = None,
 ) -> T:
     """Turn YAML into `kind`.
 
@@ -32,6 +38,7 @@ def parse_yaml(
         name: of the file, for messages.
         first_line: line of the file that `text` begins on.
         decode: makes values of types that YAML has not; raises ValueError for a wrong one.
+        complete: adds to what was read what follows from it, before the schema is looked at.
 
     Raises:
         DataError: not YAML, a value of a wrong type or of no known choice, a missing field, or a
@@ -50,6 +57,8 @@ def parse_yaml(
         raise DataError(f"{name} is nested too deeply", todo="see data/README.md") from error
     except ValueError as error:  # a date of month 13, a number of thousands of digits
         raise DataError(f"{name} is not YAML: {error}", todo="quote what is text") from error
+    if complete is not None:
+        complete(raw)
     try:
         value = msgspec.convert(raw, kind, dec_hook=decode)
     except msgspec.ValidationError as error:

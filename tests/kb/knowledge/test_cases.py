@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kb.errors import DataError
-from kb.knowledge.cases import load_case, parse_case
+from kb.knowledge.cases import load_case, parse_case, places_to_do
+from kb.knowledge.check import check_case
 from kb.knowledge.load import read_knowledge
 from kb.settings import shipped_data
 
@@ -84,7 +85,7 @@ def test_a_case_becomes_an_entry() -> None:
         ),
         ("id: toy-case", "id: toy_case", "is not the file's name"),
         ("## 根因\n数据不等。\n", "", "'## 根因' is missing or empty"),
-        ("# en\n", "# english\n", "no '# en' part"),
+        ("# en\n", "# english\n", "unknown part '# english'"),
         ("## Cause", "## Reason", "unknown section '## Reason'"),
         ("## How to verify", "## How it was found\nBy luck.\n## How to verify", "twins"),
         (
@@ -119,6 +120,50 @@ def test_what_is_missing_is_said_in_plain_words(old: str, new: str, says: str) -
         parse_case(CASE.replace(old, new, 1), name="toy-case.md")
     assert says in str(caught.value)
     assert "toy-case.md" in str(caught.value)
+
+
+CHINESE = CASE[: CASE.index("# en\n")].replace(", en: A toy case", "")
+CHINESE = CHINESE.replace(", en: Fix the seed", "").replace(", en: set the seed", "")
+
+
+def test_one_language_is_enough() -> None:
+    """What is there stands for both; the entry tells which language it has."""
+    entry = parse_case(CHINESE, name="toy-case.md")
+    assert entry.language == "zh"
+    assert (entry.title.zh, entry.title.en) == ("玩具案例", "玩具案例")
+    assert entry.fixes[0].steps[0].en == "设种子"
+    assert {section.language for section in entry.sections} == {"zh"}
+
+
+def test_one_body_wants_its_own_language() -> None:
+    """A Chinese body with an English title alone has no title in its language."""
+    text = CHINESE.replace("title: {zh: 玩具案例", "title: {en: A toy case")
+    with pytest.raises(DataError, match=r"line 3.*zh"):
+        parse_case(text, name="toy-case.md")
+
+
+def test_what_is_still_to_be_written_is_refused() -> None:
+    """A skeleton is no case until every place is filled in; the word elsewhere is a word."""
+    text = CASE.replace("project: owner/toy", "project: TODO").replace("Run it again.", "TODO run")
+    assert [error.what for error in places_to_do(text, "toy-case.md")] == [
+        "toy-case.md line 4: project still says TODO",
+        "toy-case.md line 37: still says TODO",
+    ]
+    with pytest.raises(DataError, match="line 4: project still says TODO"):
+        parse_case(text, name="toy-case.md")
+    parse_case(CASE.replace("Run it again.", "The TODO of the loader."), name="toy-case.md")
+
+
+def test_a_case_is_checked_alone(tmp_path: Path) -> None:
+    """Its cause, its addresses and the length of its titles; the knowledge is not loaded."""
+    path = tmp_path / "toy-case.md"
+    text = CASE.replace("cause: uneven-data", "cause: uneven-date").replace("https", "ftp")
+    path.write_text(text.replace("A toy case", "A toy case " * 11), encoding="utf-8")
+    assert [error.what for error in check_case(path, shipped_data())] == [
+        "toy-case.md: cause: 'uneven-date' is no cause",
+        "toy-case.md: sources: 'ftp://example.org/issues/1' is no address",
+        "toy-case.md: the title in en has 120 characters",
+    ]
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
