@@ -123,7 +123,7 @@ def places_to_do(text: str, name: str) -> Iterator[DataError]:
 
 def _languages(body: str, name: str) -> tuple[Language, ...]:
     """The languages a body is written in, at least one."""
-    parts = re.findall(r"^# +(\S[^\n]*?) *$", body, re.MULTILINE)
+    parts = [part.strip() for part in re.findall(r"^# +(\S[^\n]*)$", body, re.MULTILINE)]
     for part in parts:
         if part not in SECTION_ROLES:
             raise DataError(f"{name}: unknown part '# {part}'", todo="use '# zh' and '# en'")
