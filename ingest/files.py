@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from ingest.types import Refusal, refusal
@@ -172,6 +173,15 @@ def file_digest(path: Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise unreadable(error) from error
+    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)  # of the files being imported, each of which is asked for thrice
+def _digest(path: Path, _inode: int, _size: int, _mtime_ns: int) -> str:
     digest = hashlib.sha256()
     for chunk in file_chunks(path):
         digest.update(chunk)

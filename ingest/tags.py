@@ -38,6 +38,7 @@ def tags_of(
     `moment` is what a person says about when it failed: it goes before the log for the stage.
     """
     both = f"{title}\n{text}"
+    words = words.within(both, title, text, moment)
     incident = incident or Incident()
     return Tags(
         frameworks=_merged(incident.frameworks, _named(words.frameworks, both)),
@@ -62,7 +63,7 @@ def _merged(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 def _backend(words: WordLists, text: str) -> str:
     """The backend named most often; ties go to the first of the vocabulary."""
     counts = [(len(pattern.findall(text)), name) for name, pattern in words.backends]
-    best = max(count for count, _ in counts)
+    best = max((count for count, _ in counts), default=0)
     return next((name for count, name in counts if count == best), "") if best else ""
 
 
@@ -70,7 +71,8 @@ def _ops(words: WordLists, text: str, printed: str) -> tuple[str, ...]:
     counts = {name: len(pattern.findall(text)) for name, pattern in words.ops}
     for base, plain in _BASE_FORMS.items():
         # "_ALLGATHER_BASE" also reads as "ALLGATHER": count that one only where it stands alone
-        counts[plain] = counts.get(plain, 0) - counts.get(base, 0)
+        if plain in counts:
+            counts[plain] -= counts.get(base, 0)
     order = [name for name, _ in words.ops]
     ranked = sorted(
         (name for name in order if counts[name] > 0), key=lambda n: (-counts[n], order.index(n))
@@ -123,8 +125,9 @@ def causes_in(units: Sequence[str], words: WordLists) -> tuple[str, ...]:
     """
     causes: dict[str, None] = {}
     for unit in units:
-        strong = _named([(cue.cause, cue.strong) for cue in words.cues], unit)
-        weak = _named([(cue.cause, cue.weak) for cue in words.cues if cue.weak], unit)
+        cues = words.within(unit).cues
+        strong = _named([(cue.cause, cue.strong) for cue in cues], unit)
+        weak = _named([(cue.cause, cue.weak) for cue in cues if cue.weak], unit)
         # one weak word is thin ground, so one cause
         causes |= dict.fromkeys(strong or weak[:1])
     return tuple(causes)[:MAX_CAUSES]
@@ -132,6 +135,6 @@ def causes_in(units: Sequence[str], words: WordLists) -> tuple[str, ...]:
 
 def causes_anywhere(text: str, words: WordLists) -> tuple[str, ...]:
     """Cause ids that strong cues name in a text without such a section, most mentions first."""
-    counts = {cue.cause: len(cue.strong.findall(text)) for cue in words.cues}
+    counts = {cue.cause: len(cue.strong.findall(text)) for cue in words.within(text).cues}
     named = [cause for cause, count in counts.items() if count]
     return tuple(sorted(named, key=lambda cause: (-counts[cause], cause))[:MAX_LOOSE_CAUSES])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -77,7 +77,11 @@ class NearDuplicate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What a run did. `notes` tell what was done to a source that did go in (or was left out)."""
+    """What a run did. `notes` tell what was done to a source that did go in (or was left out).
+
+    `known_files` were imported before as they are and not read again; their entries count as
+    unchanged.
+    """
 
     added: int = 0
     updated: int = 0
@@ -86,6 +90,7 @@ class ImportReport:
     near_duplicates: tuple[NearDuplicate, ...] = ()
     notes: tuple[Refusal, ...] = ()
     entries: tuple[str, ...] = ()
+    known_files: int = 0
 
 
 class Sink(Protocol):
@@ -129,6 +134,16 @@ class ImportTools:
     refused: list[Refusal]
     notes: list[Refusal]
     summarise: Callable[[LogReading], LogSummary] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReading:
+    """What a file gives; `refused` and `notes` are whole once the last entry was taken."""
+
+    path: Path
+    entries: Iterable[Entry]
+    refused: Sequence[Refusal]
+    notes: Sequence[Refusal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 from kb.knowledge.framework_names import name_expression, spellings
 from kb.knowledge.load import read_yaml
+from kb.text.expression_filter import ExpressionFilter
 from kb.types.knowledge import Bilingual, FrameworkName
 
 FOLDER = "ingest"
@@ -106,6 +107,52 @@ class WordLists:
     ops: Vocabulary
     stages: Vocabulary
     versions: Vocabulary
+    filter: ExpressionFilter | None = None
+
+    def within(self, *texts: str) -> WordLists:
+        """The lists with those tags and cues alone that may stand in one of `texts`."""
+        if self.filter is None:
+            return self
+        expressions = self.tag_expressions()
+        numbers = self.filter.possible(*texts)
+        possible = {id(expressions[number]) for number in numbers}
+
+        def narrow(vocabulary: Vocabulary) -> Vocabulary:
+            return tuple(item for item in vocabulary if id(item[1]) in possible)
+
+        return replace(
+            self,
+            cues=tuple(
+                cue for cue in self.cues if id(cue.strong) in possible or id(cue.weak) in possible
+            ),
+            frameworks=narrow(self.frameworks),
+            backends=narrow(self.backends),
+            hardware=narrow(self.hardware),
+            ops=narrow(self.ops),
+            stages=narrow(self.stages),
+            versions=narrow(self.versions),
+            filter=None,
+        )
+
+    def tag_expressions(self) -> list[Expression]:
+        """What finds tags and causes, in a fixed order."""
+        named = (
+            self.frameworks,
+            self.backends,
+            self.hardware,
+            self.ops,
+            self.stages,
+            self.versions,
+        )
+        cues = [one for cue in self.cues for one in (cue.strong, cue.weak) if one is not None]
+        return [expression for vocabulary in named for _, expression in vocabulary] + cues
+
+
+@lru_cache(maxsize=1)
+def with_filter(words: WordLists, cache: Path) -> WordLists:
+    """The same lists, faster on many texts; `cache` is a folder for what is compiled."""
+    expressions = [expression.pattern for expression in words.tag_expressions()]
+    return replace(words, filter=ExpressionFilter(expressions, cache=cache))
 
 
 def word_lists(data: Path) -> WordLists:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
+from packaging.version import InvalidVersion, Version
 
+from kb.components import Components
 from kb.diagnose.evidence_model import WEIGHTS, Weights, load_weights
 from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.learned import LearnedWeights, TermReader, learned_stamp, load_learned
@@ -20,12 +22,10 @@ from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
 from kb.errors import DataError, StoreError
-from kb.files.atomic import write_file
-from kb.files.state_folder import make_state_folder
+from kb.files.state_folder import locked, make_state_folder
 from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
-from kb.knowledge.facets import FACETS
 from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge, load_knowledge
 from kb.knowledge.site import site_stamp
@@ -36,29 +36,21 @@ from kb.search.notes import NoteFinder
 from kb.search.rerank import FOLDER as SEARCH
 from kb.search.rerank import load_reranker
 from kb.search.searcher import Searcher
-from kb.service import Components, Service
+from kb.service import Service
 from kb.settings import Settings
 from kb.settings_check.rules import value_matches
 from kb.store import Store
+from kb.store.database import DATABASE
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
-from kb.types.entries import Filters
+from kb.types.entries import Entry, Filters
 
 if TYPE_CHECKING:
     from kb.second_reader.asking import SecondReader
 
-STAMP = "opened.json"  # in the state folder
+INDEX = "index"  # in the state folder
+CASES_OF = "cases_of_release"  # scope of the preference that tells whose cases the store has
 Notify = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
-    """What the last opening used: model setting, the model it gave, word lists, facets."""
-
-    setting: str
-    model: str
-    tokens: str
-    facets: tuple[str, ...] = ()
 
 
 def _silent(_message: str) -> None:
@@ -86,7 +78,7 @@ def open_service(
     knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
     for error in wrong_expressions(knowledge):
         raise error
-    store = Store.open(settings.home / "kb.sqlite3")
+    store = Store.open(settings.home / DATABASE)
     try:
         return _assemble(settings, knowledge, store, say, site=site, rebuild=rebuild)
     except BaseException:
@@ -235,25 +227,22 @@ def _open_index(
     *,
     rebuild: bool,
 ) -> SearchIndex:
-    """The index, built anew when asked to or when the shipped model or word lists changed.
-
-    `SearchIndex.catch_up` repairs a damaged index and refuses one of another kind. Only one case
-    is no surprise: this program itself was updated, which the stamp left by the last opening tells.
-    """
-    folder, lexicon = settings.home / "index", settings.data / "lexicon"
-    tokens = fingerprint(tokenizer, lexicon)
-    stamp = _stamp(settings, embedder, tokens)
+    """The index of programs like this one, built where there is none, or anew when asked to."""
+    tokens = fingerprint(tokenizer, settings.data / "lexicon")
     index = SearchIndex(
-        folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens, notify=say
+        settings.home / INDEX,
+        store=store,
+        embedder=embedder,
+        tokenizer=tokenizer,
+        tokens=tokens,
+        notify=say,
     )
+    if index.has_others():
+        say("the model, word lists or filters are others than before: building a search index")
     if rebuild:
-        index.rebuild()
-    elif _updated(settings.home / STAMP, stamp) and (folder / "CURRENT").exists():
-        say("the shipped model, word lists or filters changed: building the search index anew")
         index.rebuild()
     else:
         index.catch_up()
-    _write_stamp(settings.home / STAMP, stamp)
     return index
 
 
@@ -275,42 +264,18 @@ def index_state(settings: Settings, store: Store) -> IndexState | None:
 
     Raises:
         DataError: the embedded model cannot be read.
-        SearchIndexError: the index is damaged or of another kind; the message names the repair.
+        SearchIndexError: the index is damaged; the message names the repair.
     """
-    folder, lexicon = settings.home / "index", settings.data / "lexicon"
-    if not (folder / "CURRENT").exists():
+    folder, lexicon = settings.home / INDEX, settings.data / "lexicon"
+    if not folder.exists():
         return None
     embedder, tokenizer = load_embedder(settings), Tokenizer(lexicon)
     tokens = fingerprint(tokenizer, lexicon)
-    if _updated(settings.home / STAMP, _stamp(settings, embedder, tokens)):
-        return IndexState(entries=0, outdated=True)
     index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
-    manifest = index.snapshot().manifest
-    return IndexState(entries=manifest.entries, behind=manifest.seq != store.last_seq())
-
-
-def _stamp(settings: Settings, embedder: Embedder, tokens: str) -> Stamp:
-    """What an opening with these parts leaves behind."""
-    return Stamp(
-        setting=settings.model, model=embedder.name, tokens=tokens, facets=tuple(sorted(FACETS))
-    )
-
-
-def _updated(path: Path, now: Stamp) -> bool:
-    """Whether the last opening was by a program with another embedded model, words or facets."""
-    try:
-        last = msgspec.json.decode(path.read_bytes(), type=Stamp)
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
-        return now.setting == ""  # an older program left no stamp
-    if replace(last, facets=now.facets) == now:
-        return last != now
-    return last.setting == now.setting == ""
-
-
-def _write_stamp(path: Path, stamp: Stamp) -> None:
-    # without a stamp the next update is refused, not lost
-    with contextlib.suppress(OSError):
-        write_file(path, msgspec.json.encode(stamp))
+    if not index.exists():
+        return IndexState(entries=0, outdated=True) if index.has_others() else None
+    entries = index.published().manifest.entries
+    return IndexState(entries=entries, behind=bool(index.behind()))
 
 
 def _make_home(home: Path) -> None:
@@ -324,24 +289,64 @@ def _make_home(home: Path) -> None:
         ) from error
 
 
-def sync_cases(knowledge: Knowledge, store: Store, say: Notify = _silent) -> bool:
-    """Bring the shipped cases in the store up to the knowledge; whether anything changed."""
-    known = store.digests()
-    changed = [case for case in knowledge.cases if known.get(case.source_key) != case.digest]
-    current = {case.source_key for case in knowledge.cases}
-    stale = (
-        [
-            entry.id
-            for entry in store.iter_entries(Filters(kinds=("case",)))
-            if entry.source_key.startswith((CASES_KEY, SITE_CASES_KEY))
-            and entry.source_key not in current
-        ]
-        if set(known) - current
-        else []
-    )
-    if changed:
-        say(f"building the knowledge base: {len(changed)} cases")
-        store.upsert(changed)
-    if stale:
-        store.delete(stale)
+@cache
+def this_release() -> str:
+    """The version of this program; 0 where it runs without being installed."""
+    try:
+        return metadata.version("timeout-kb")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+def sync_cases(
+    knowledge: Knowledge, store: Store, say: Notify = _silent, *, release: str = ""
+) -> bool:
+    """Bring the shipped cases in the store up to the knowledge; whether anything changed.
+
+    Those that a newer release than `release` (by default this one) wrote stay as they are.
+    """
+    release = release or this_release()
+    if not any(_case_changes(knowledge, store, release)) and _release_of(store) >= _key(release):
+        return False
+    with locked(store.path.with_name("cases.lock")):  # whoever waited sees what the other did
+        changed, stale = _case_changes(knowledge, store, release)
+        if changed:
+            say(f"building the knowledge base: {len(changed)} cases")
+            store.upsert(changed)
+        if stale:
+            store.delete(stale)
+        if _release_of(store) < _key(release):
+            store.preferences.put(CASES_OF, release.encode(), now_s=time.time())
     return bool(changed or stale)
+
+
+def _case_changes(
+    knowledge: Knowledge, store: Store, release: str
+) -> tuple[list[Entry], list[str]]:
+    """The cases to write and the ids of those to delete."""
+    newer = _release_of(store) > _key(release)  # a site folder belongs to no release
+    ours = (SITE_CASES_KEY,) if newer else (CASES_KEY, SITE_CASES_KEY)
+    known = store.digests()
+    changed = [
+        case
+        for case in knowledge.cases
+        if known.get(case.source_key) != case.digest and case.source_key.startswith(ours)
+    ]
+    current = {case.source_key for case in knowledge.cases}
+    if not any(key.startswith(ours) for key in known.keys() - current):
+        return changed, []
+    entries = store.iter_entries(Filters(kinds=("case",)))
+    keys = ((entry.id, entry.source_key) for entry in entries)
+    return changed, [one for one, key in keys if key.startswith(ours) and key not in current]
+
+
+def _release_of(store: Store) -> Version:
+    """The release whose cases the store has."""
+    return _key((store.preferences.get(CASES_OF) or b"0").decode("utf-8", "replace"))
+
+
+def _key(release: str) -> Version:
+    try:
+        return Version(release)
+    except InvalidVersion:
+        return Version("0")

@@ -93,6 +93,7 @@ class SearchIndexError(KBError):
     """The search index is missing, damaged or was built by something else."""
 
     code = "index"
+    http_status = 503  # nothing was changed, and another try may do
     usual_reason = "index"
 
 

@@ -7,39 +7,34 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
+from kb.components import AnswerOptions, Components, HealthReport
 from kb.diagnose.headline import headline
-from kb.diagnose.learned import LearnedWeights, learned_stamp
+from kb.diagnose.learned import learned_stamp
 from kb.diagnose.notices import notices_about
 from kb.diagnose.rendering import render
 from kb.diagnose.same_error import NO_MARKS, ErrorMarks, error_marks
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import (
     SIMILAR_SOUGHT,
-    Engine,
     Verdict,
     has_vote,
     search_filters,
     team_filters,
 )
-from kb.errors import NotFoundError
+from kb.errors import KBError, NotFoundError
 from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
-from kb.knowledge.load import Knowledge
 from kb.knowledge.site import site_stamp
 from kb.logs.reader import LogReader
-from kb.search.notes import MAX_NOTES, NoteFinder
-from kb.search.searcher import Searcher
-from kb.second_reader.limits import Usage
-from kb.settings import Settings
-from kb.store import Store
+from kb.search.notes import MAX_NOTES
 from kb.text.language import answer_language
 from kb.types.answer import AnswerNotice, Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, NoteHit, SearchResult
@@ -48,63 +43,11 @@ from kb.types.knowledge import Bilingual, Note
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from kb.second_reader.asking import SecondReader
+    pass
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to be met again
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthReport:
-    """Whether the service can answer; `problems` say what is wrong and what to do.
-
-    `second_reader` is what the language model was asked and what it cost, None where none is set.
-    `site_waits` says that the site folder has changed since it was read, which a restart does.
-    """
-
-    ready: bool
-    problems: tuple[str, ...]
-    entries: int
-    cases: int
-    second_reader: Usage | None = None
-    site_waits: bool = False
-
-
-class AnswerOptions(TypedDict, total=False):
-    """How to answer.
-
-    Attributes:
-        language: of the answer; by default that of the text.
-        top: causes in the answer.
-        torch: torch's version where the input does not say it.
-        exclude: ids of entries that must not be used as evidence.
-    """
-
-    language: Language | None
-    top: int | None
-    torch: str | None
-    exclude: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Components:
-    """The real parts, built by `kb.bootstrap`; tests hand in others."""
-
-    settings: Settings
-    knowledge: Knowledge
-    store: Store
-    searcher: Searcher
-    note_finder: NoteFinder
-    catch_up: Callable[[], bool]
-    engine: Engine
-    make_reader: Callable[[], LogReader]
-    close: Callable[[], None]
-    learned: LearnedWeights | None = None
-    learn_again: Callable[[Engine], tuple[LearnedWeights | None, Engine]] | None = None
-    learned_stamp: tuple[str, int, int] | None = None
-    site_stamp: tuple[tuple[str, int, int], ...] = ()
-    second_reader: SecondReader | None = None
 
 
 class Service:
@@ -237,15 +180,20 @@ class Service:
         torch: str | None = None,
         exclude: Sequence[str] = (),
         observed: Sequence[Signal] = (),
+        similar: SearchResult | None = None,
     ) -> Verdict:
-        """What a reading means, in no language yet; `observed` is what a person saw in checks."""
+        """What a reading means, in no language yet; `observed` is what a person saw in checks.
+
+        `similar` is what `similar` gave for a reading like this one, else it is searched for.
+        """
         started = time.perf_counter()
         self._use_learned()
-        similar = self.similar(reading, exclude=exclude)
+        similar = similar or self.similar(reading, exclude=exclude)
+        entries = self.entries_of(similar)
         verdict = self.engine.judge(
             reading,
-            similar.hits,
-            self.entries_of(similar),
+            tuple(hit for hit in similar.hits if hit.entry_id in entries),
+            entries,
             observed=observed,
             torch=torch or "",
             marks_of=lambda entry: self._read_marks(entry.signature),
@@ -300,7 +248,9 @@ class Service:
         added = self.searcher.search(query, filters=team, limit=limit)
         entries = self.entries_of(added)
         more = [
-            hit for hit in added.hits if has_vote(entries[hit.entry_id]) and hit.url not in known
+            hit
+            for hit in added.hits
+            if hit.url not in known and hit.entry_id in entries and has_vote(entries[hit.entry_id])
         ]
         hits = sorted((*cases.hits, *more), key=lambda hit: (-hit.score, hit.entry_id))[:limit]
         return replace(
@@ -404,8 +354,11 @@ class Service:
         self, *, filters: Filters = NO_FILTERS, limit: int = 50, offset: int = 0
     ) -> tuple[Entry, ...]:
         """Entries in the order of their ids."""
-        ids = sorted(self.store.ids(filters))[offset : offset + limit]
-        return tuple(self.store.get(entry_id) for entry_id in ids)
+        entries: list[Entry] = []
+        for entry_id in sorted(self.store.ids(filters))[offset : offset + limit]:
+            with suppress(NotFoundError):  # deleted meanwhile
+                entries.append(self.store.get(entry_id))
+        return tuple(entries)
 
     def incidents(self) -> tuple[IncidentRecord, ...]:
         """The team's incidents, the latest first; read anew when the store has changed."""
@@ -416,29 +369,57 @@ class Service:
         return self._incidents[1]
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
-        """Put entries in the store in one transaction and make them searchable."""
+        """Put entries in the store in one transaction and make them searchable.
+
+        Raises:
+            InputError: a text cannot be written.
+            SearchIndexError, StoreError: one of both cannot be written; nothing was added.
+        """
+        former = self.store.replaced_by(entries)
         summary = self.store.upsert(entries)
-        self._components.catch_up()
+        self._make_searchable(entries, former)
         return summary
 
     def merge(self, entry: Entry, merged: Sequence[str]) -> None:
-        """Store `entry` in place of the incidents merged into it; their ids lead to it."""
+        """Store `entry` in place of the incidents merged into it; their ids lead to it.
+
+        Raises:
+            SearchIndexError, StoreError: one of both cannot be written; nothing was merged.
+        """
+        former = self.store.replaced_by([entry], also=merged)
         self.store.merge(entry, merged)
-        self._components.catch_up()
+        self._make_searchable([entry], former)
+
+    def _make_searchable(self, entries: Sequence[Entry], former: Sequence[Entry]) -> None:
+        """Bring the index up to the store, or put back `former` for `entries`.
+
+        What is acknowledged is found, and what is not found is refused.
+        """
+        try:
+            self._components.catch_up()
+        except KBError:
+            self.store.put_back(former, instead_of=entries)
+            raise
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete entries; returns how many there were."""
         gone = self.store.delete(ids)
-        self._components.catch_up()
+        try:
+            self._components.catch_up()
+        except KBError:  # what is no longer stored is not shown: the index may follow later
+            from kb.log_lines import logger
+
+            logger().exception("the index could not follow a deletion")
         return gone
 
     def health(self) -> HealthReport:
         """Whether store and index answer and agree."""
         problems: list[str] = []
-        entries = 0
+        entries = behind = 0
         try:
             entries = self.store.count()
             self.searcher.search("timeout", limit=1)
+            behind = self.searcher.index_behind()
         except Exception as error:  # noqa: BLE001 - a health check reports whatever is wrong
             from kb.log_lines import logger
 
@@ -451,6 +432,8 @@ class Service:
             cases=len(self.knowledge.cases),
             second_reader=self.second_reader.usage() if self.second_reader else None,
             site_waits=self.site_waits(),
+            index_behind=behind,
+            index_failure=self.searcher.index_failure() if behind else "",
         )
 
     def site_waits(self) -> bool:
@@ -483,12 +466,13 @@ class Service:
         return reader
 
     def entries_of(self, result: SearchResult) -> dict[str, Entry]:
-        """The entries behind the hits, by id."""
+        """The entries behind the hits, by id, less those that were deleted since the search."""
         cases = self.knowledge.case_by_id
-        return {
-            hit.entry_id: cases.get(hit.entry_id) or self.store.get(hit.entry_id)
-            for hit in result.hits
-        }
+        entries: dict[str, Entry] = {}
+        for hit in result.hits:
+            with suppress(NotFoundError):
+                entries[hit.entry_id] = cases.get(hit.entry_id) or self.store.get(hit.entry_id)
+        return entries
 
 
 def _empty_reading(incident: Incident = Incident()) -> LogReading:  # noqa: B008 - a frozen value

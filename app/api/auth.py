@@ -88,7 +88,8 @@ def read_keys(path: Path) -> tuple[Key, ...]:
 
 def _write_keys(path: Path, keys: Sequence[Key]) -> None:
     try:
-        write_file(path, msgspec.json.encode(KeyFile(keys=tuple(keys))), mode=0o600)
+        content = msgspec.json.encode(KeyFile(keys=tuple(keys)))
+        write_file(path, content, mode=0o600, durable=True)  # a removed key must not come back
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", todo="check the folder's rights") from error
 

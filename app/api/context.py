@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kb.diagnose.verdict import Verdict
     from kb.service import Service
 
+SHORT_BYTES = 256 * 1024  # texts up to this size are read in turn, larger ones beside
 STREAMS = 4  # long uploads at once; they wait for the network most of the time
 WRITES = 2  # changes of the knowledge base at once: they have places no upload takes
 MODEL_WAITS = (

@@ -14,6 +14,7 @@ from app.api.requests import FILE_SCHEMA, invalid_body, uploaded_files
 from app.api.schemas import MAX_CAUSES, VERSION, DiagnoseRequest
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError
+from kb.evidence.flight_recorder.dump_file import looks_like_dump
 from kb.files.archives import HEAD_BYTES, is_compressed
 from kb.types.incident import LogReading
 from kb.types.vocabulary import Language
@@ -86,13 +87,15 @@ class DiagnoseForm:
     options: DiagnoseOptions
 
     @property
-    def has_archive(self) -> bool:
-        """Whether a log is an archive, which may take long whatever its size."""
+    def may_take_long(self) -> bool:
+        """Whether a file may hold far more than its size tells: an archive, or a dump."""
         heads = []
         for _, file in self.logs:
             heads.append(file.read(HEAD_BYTES))
             file.seek(0)
-        return any(map(is_compressed, heads))
+        return bool(self.dumps) or any(
+            is_compressed(head) or looks_like_dump(head) for head in heads
+        )
 
     def read(self, service: Service) -> LogReading:
         """Everything as the files of one run, in a folder of their own: their names tell ranks."""

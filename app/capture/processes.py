@@ -167,6 +167,17 @@ def _ancestors(processes: Mapping[int, HostProcess], pid: int) -> Iterator[int]:
         pid = processes[pid].parent
 
 
+def watched_job(processes: Mapping[int, HostProcess], pid: int, job: str) -> JobProcesses:
+    """The ranks below a launcher or, where it started none itself, those of the job `job`.
+
+    `srun` and a log that is followed have their ranks elsewhere in the tree of processes.
+    """
+    started = with_ranks(below(processes, [pid]))
+    if started.ranks or not job:
+        return started
+    return with_ranks(of_job(processes, job))
+
+
 def with_ranks(processes: Sequence[HostProcess]) -> JobProcesses:
     """Which of a job's processes are its ranks, by rank.
 

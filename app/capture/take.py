@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import socket
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from app.capture import state
 from app.capture.budget import Budget
 from app.capture.dumps import new_dumps
 from app.capture.processes import PROC, HostProcess, JobProcesses
+from app.capture.ras import ras_report
 from app.capture.stacks import TakenStack, take_stacks
 from kb.errors import InputError
 from kb.evidence.capture import CapturedHost, CaptureFile, CaptureFileKind, CaptureGap
@@ -32,8 +32,6 @@ KERNEL_S = 3600.0  # how far back kernel lines reach
 BUSY_S = 1.0  # over which the share of a core is measured
 DUMP_WAIT_S = 4.0  # for dumps that were asked for
 PROGRAM_S = 5.0  # for one query
-RAS_PORT = 28028  # NCCL's default; docs.nvidia.com, troubleshooting RAS
-RAS_COMMAND = b"verbose status\n"
 _PIPES = ("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_HCCL_DEBUG_INFO_PIPE_FILE")
 _TEMP_FILES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 _QUERIES = {
@@ -158,13 +156,8 @@ class _Taking:
         return tuple(sorted({*paths, *new_dumps(self.request.dumps, {}, since_s=since_s)}))
 
     def ras(self) -> None:
-        """The report of NCCL's RAS service, where a process of the job listens for it."""
-        ports = state.listening_ports(self.ranks)
-        for address in sorted({rank.environ.get("NCCL_RAS_ADDR", "") for rank in self.ranks}):
-            host, _, port = (address or f"localhost:{RAS_PORT}").rpartition(":")
-            if port.isdigit() and int(port) in ports:
-                self.add_text("ras.txt", _ras_report(host.strip("[]"), int(port), self.budget))
-                return
+        """The report of NCCL's RAS service."""
+        self.add_text("ras.txt", ras_report(self.ranks, self.budget)[0])
 
     def programs(self) -> None:
         """What the GPU tools of this host say."""
@@ -326,19 +319,6 @@ def _newer(path: Path, since_s: float) -> bool:
 
 
 # --- the host ----------------------------------------------------------------------------------
-
-
-def _ras_report(host: str, port: int, budget: Budget) -> bytes:
-    """What the service answers; it ends by closing the connection."""
-    report = b""
-    try:
-        with socket.create_connection((host, port), timeout=min(PROGRAM_S, budget.left_s)) as peer:
-            peer.sendall(RAS_COMMAND)
-            while budget.left_s and len(report) < MAX_TEXT and (piece := peer.recv(65536)):
-                report += piece
-    except OSError:
-        pass
-    return report
 
 
 def _uptime_s() -> float:

@@ -29,10 +29,15 @@ from kb.incidents.attempts import job_of
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.posting import PostTarget
     from kb.incidents.attempts import Attempt
+    from kb.knowledge.labels import Words
     from kb.service import Service
     from kb.types.answer import Diagnosis
     from kb.types.incident import LogReading
+    from kb.types.knowledge import Bilingual
 
 EXIT_HOPELESS = 4  # another attempt will end the same way
 STDIN = (Path("-"),)
@@ -62,6 +67,17 @@ dump_option = click.option(
     metavar="LOG",
     help="A good run's log, or other ranks': show what this run alone printed.",
 )
+@click.option(
+    "--send-to",
+    default="",
+    metavar="URL",
+    help="Post it: an issue of GitHub or GitLab (or .../issues: a new one), or a webhook.",
+)
+@click.option(
+    "--template",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON for the webhook, with {title}, {text}, {markdown}, {status}, {cause} in it.",
+)
 @click.option("--job", default="", metavar="NAME", help="Keep it as an attempt of this job.")
 @click.option(
     "--retry-verdict",
@@ -80,6 +96,8 @@ def command(
     torch: str | None,
     full: bool,
     baseline: tuple[Path, ...],
+    send_to: str,
+    template: Path | None,
     job: str,
     only_retry: bool,
 ) -> None:
@@ -89,6 +107,8 @@ def command(
     0: diagnosed; 3: the cause stays unknown, or there is no timeout. With --retry-verdict, 0:
     nothing speaks against a retry; 4: one will not help. Without FILE that is told by the attempts
     known so far.
+
+    --send-to takes its token from GITHUB_TOKEN, GITLAB_TOKEN or TKB_WEBHOOK_TOKEN.
     """
     from kb.knowledge.labels import Words
 
@@ -101,6 +121,7 @@ def command(
     if baseline and form not in ("text", "markdown"):
         raise usage("usage.baseline_form")
     files = check_sources(files, dumps=dumps)
+    target = _target(send_to, template)
     with state.service() as service:
         language = state.language(language)
         reading = _read(service, files, dumps)
@@ -112,11 +133,7 @@ def command(
         write_diagnosis(state, diagnosis, labels, form, full=full)
         words = Words(labels, diagnosis.language)
         if baseline:
-            from app.render.baseline import baseline_lines
-            from kb.logs.baseline import compare
-
-            compared = compare([path for path in files if path != Path("-")], baseline)
-            click.echo("\n" + "\n".join(baseline_lines(compared, words, width=text_width())))
+            _write_baseline(files, baseline, words)
         if job:
             from app.render.attempts import attempt_lines
 
@@ -129,7 +146,37 @@ def command(
             better = service.render(service.second_reader.read(verdict), language=language, top=top)
             write_change(state, diagnosis, better, labels)
             diagnosis = better
+    if target is not None:
+        _send(target, diagnosis, labels)
     context.exit(EXIT_DIAGNOSED if diagnosis.status == "diagnosed" else EXIT_UNDECIDED)
+
+
+def _write_baseline(files: tuple[Path, ...], baseline: tuple[Path, ...], words: Words) -> None:
+    from app.render.baseline import baseline_lines
+    from kb.logs.baseline import compare
+
+    compared = compare([path for path in files if path != Path("-")], baseline)
+    click.echo("\n" + "\n".join(baseline_lines(compared, words, width=text_width())))
+
+
+def _target(send_to: str, template: Path | None) -> PostTarget | None:
+    """Where the answer is posted, checked before anything slow happens."""
+    if template is not None and not send_to:
+        raise usage("usage.template_needs_address")
+    if not send_to:
+        return None
+    from app.posting import target_of
+
+    return target_of(send_to, os.environ, template)
+
+
+def _send(target: PostTarget, diagnosis: Diagnosis, labels: Mapping[str, Bilingual]) -> None:
+    from app.client_http import shown
+    from app.posting import Post, send
+    from kb.knowledge.labels import Words
+
+    link = send(target, Post.of(diagnosis, labels)) or target.address
+    note(Words(labels, diagnosis.language)("post.sent", link=shown(link)))
 
 
 def _retry(

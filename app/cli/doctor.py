@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from app.cli.common import (
     State,
     format_option,
     language_option,
+    note,
     text_width,
     write_json,
 )
@@ -27,17 +29,34 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "skip": "bright_black
 @click.command("doctor")
 @language_option
 @format_option("text", "json")
+@click.option(
+    "--repair", is_flag=True, help="Put the latest backup in the place of a damaged database."
+)
+@click.option(
+    "--from",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where the backups lie. Default: backups/ in the state folder.",
+)
 @click.pass_context
-def command(context: click.Context, language: Language | None, form: str) -> None:
+def command(
+    context: click.Context, language: Language | None, form: str, repair: bool, folder: Path | None
+) -> None:
     """Check versions, data, index, ports, keys and connections; say what to do.
 
-    Nothing is built or changed; a language model and Slack are asked where they are set. Exit code
-    1 where something has to be done.
+    Nothing is built or changed without --repair; a language model and Slack are asked where they
+    are set. Exit code 1 where something has to be done.
     """
     from app.doctor import Doctor
 
     state = context.find_object(State) or State()
     words = state.words()
+    if repair:
+        from app.repair import repair_database
+
+        for step in repair_database(state.settings, words, folder):
+            note(step)
     try:
         findings = list(Doctor(settings=state.settings, words=words).findings())
     except SettingsError as error:

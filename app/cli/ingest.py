@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,15 +30,27 @@ from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
     from ingest.pipeline import OnProgress
-    from ingest.types import ImportReport, Refusal
+    from ingest.types import FileReading, ImportReport, Refusal
+    from kb.service import Service
 
+CACHE = "cache"  # in the state folder
 PLAIN_EVERY = 100  # files between two plain lines
 SHOWN_NEAR = 20  # near-duplicates named; a folder of copies would fill the screen
+
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Processes that read files, each with the memory of one command.",
+)
 
 
 @click.command("ingest")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option("--rebuild", is_flag=True, help="Build the search index anew from what is stored.")
+@jobs_option
 @language_option
 @format_option("text", "json")
 @click.pass_context
@@ -44,6 +58,7 @@ def command(
     context: click.Context,
     paths: tuple[Path, ...],
     rebuild: bool,
+    jobs: int,
     language: Language | None,
     form: str,
 ) -> None:
@@ -63,15 +78,25 @@ def command(
         if not paths:
             note(words("import.index"))
             return
-        from ingest.pipeline import Ingestor
+        from app.inputs.in_order import in_order
+        from ingest.pipeline import ImportRecord, Ingestor, reader_stamp
 
+        stamp = reader_stamp(service.settings.data, service.knowledge.digest)
         data, stored = service.settings.data, service.store.iter_entries
+        read_elsewhere = None
+        if jobs > 1:
+            read_elsewhere = partial(
+                in_order, read_whole_file, settings=service.settings, jobs=jobs
+            )
         ingestor = Ingestor(
             service,
             service.reader,
             data=data,
             stored=stored,
             summarise=service.summarise,
+            record=ImportRecord(service.store.imported_files, stamp),
+            cache=service.settings.home / CACHE,
+            read_elsewhere=read_elsewhere,
         )
         with shown_progress(sys.stderr, words) as on_progress:
             report = ingestor.ingest_paths(paths, on_progress=on_progress)
@@ -83,16 +108,37 @@ def command(
     context.exit(EXIT_FAILURE if report.refused and not taken else 0)
 
 
+def read_whole_file(service: Service, path: Path) -> FileReading:
+    """What a file gives, read in a process that has the knowledge base open."""
+    from ingest.pipeline import Ingestor
+
+    one = Ingestor(
+        service,
+        service.reader,
+        data=service.settings.data,
+        summarise=service.summarise,
+        cache=service.settings.home / CACHE,
+    )
+    return one.read_whole(path)
+
+
 @contextmanager
 def shown_progress(stream: TextIO, words: Words) -> Iterator[OnProgress]:
     """How a run goes: a bar on a terminal, which is gone at the end, plain lines elsewhere."""
     if not stream.isatty():
-        yield partial(_plain_line, stream, words)
+        yield partial(_plain_line, stream, words, time.monotonic())
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    name = TextColumn("{task.description}", markup=False)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), name)
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
         task = bar.add_task("")
         yield lambda done, total, name: bar.update(
@@ -100,12 +146,16 @@ def shown_progress(stream: TextIO, words: Words) -> Iterator[OnProgress]:
         )
 
 
-def _plain_line(stream: TextIO, words: Words, done: int, total: int, _name: str) -> None:
+def _plain_line(
+    stream: TextIO, words: Words, started_s: float, done: int, total: int, _name: str
+) -> None:
     """A line at the start, every `PLAIN_EVERY` files and at the end."""
     if not done:
         click.echo(words("import.reading", total=total), file=stream)
     if done == total or (done and done % PLAIN_EVERY == 0):
-        click.echo(words("import.read", done=done, total=total), file=stream)
+        left_s = (time.monotonic() - started_s) / max(done, 1) * (total - done)
+        left = words("import.time_left", minutes=math.ceil(left_s / 60)) if done < total else ""
+        click.echo(words("import.read", done=done, total=total) + left, file=stream)
 
 
 def summary(report: ImportReport, words: Words) -> list[str]:
@@ -117,6 +167,7 @@ def summary(report: ImportReport, words: Words) -> list[str]:
         unchanged=report.unchanged,
         refused=len(report.refused),
     )
+    known = [words("import.known_files", count=report.known_files)] if report.known_files else []
     refused = [
         words(
             "import.refused",
@@ -129,7 +180,7 @@ def summary(report: ImportReport, words: Words) -> list[str]:
         words("import.note", path=plain(item.path), what=_noted(item, words))
         for item in report.notes
     ]
-    return [counts, *(f"  {line}" for line in (*refused, *notes, *_near(report, words)))]
+    return [counts, *(f"  {line}" for line in (*known, *refused, *notes, *_near(report, words)))]
 
 
 def _noted(item: Refusal, words: Words) -> str:

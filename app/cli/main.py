@@ -17,6 +17,7 @@ ABORTED = 130  # what a shell reports for Ctrl-C
 
 VERBS = {
     "diagnose": "app.cli.diagnose:command",
+    "diagnose-archive": "app.cli.diagnose_archive:command",
     "chat": "app.cli.chat:command",
     "search": "app.cli.search:command",
     "show": "app.cli.search:show_command",
@@ -26,6 +27,7 @@ VERBS = {
     "new": "app.cli.new:command",
     "check-data": "app.cli.check_data:command",
     "doctor": "app.cli.doctor:command",
+    "backup": "app.cli.backup:command",
     "ranks": "app.cli.diagnose:ranks_command",
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",

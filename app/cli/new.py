@@ -68,9 +68,19 @@ def case(
         with path.open("x", encoding="utf-8") as file:
             file.write(skeleton)
     except FileExistsError as error:
-        raise InputError(f"{path} is there already", todo="choose another name by --id") from error
+        raise InputError(
+            f"{path} is there already",
+            todo="choose another name by --id",
+            reason="case_exists",
+            values={"path": str(path)},
+        ) from error
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", todo="choose a folder by --out") from error
+        raise InputError(
+            f"{path}: {error.strerror}",
+            todo="choose a folder by --out",
+            reason="case_not_written",
+            values={"path": str(path), "why": error.strerror or str(error)},
+        ) from error
     click.echo(str(path))
     click.echo(words("new.fill_in"), err=True)
     click.echo(words("new.check", path=str(path)), err=True)

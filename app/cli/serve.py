@@ -131,9 +131,9 @@ def check_certificate(tls_cert: str | None, tls_key: str | None) -> None:
 
 def build_apart(settings: Settings, open_service: Callable[..., Service]) -> None:
     """Build the knowledge base where there is none: 20 MB this process then never has."""
-    from kb.bootstrap import STAMP
+    from kb.bootstrap import INDEX
 
-    if not (settings.home / STAMP).exists():
+    if not (settings.home / INDEX).exists():
         run_apart(lambda: open_service(settings, notify=note).close())
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -24,10 +25,12 @@ from app.cli.watched_process import (
     scratch,
     stoppable,
 )
+from kb.diagnose.wording import rank_span
 from kb.errors import KBError
 from kb.incidents.attempts import add_attempt, job_of, start_of
 
 if TYPE_CHECKING:
+    from app.capture.ras import RasWatch, StuckRanks
     from kb.evidence.capture import CapturedHost, CaptureFile
     from kb.evidence.stacks import StackGroup
     from kb.incidents.attempts import Attempt
@@ -41,6 +44,10 @@ CAPTURE_S = 20.0  # for what a silent job tells
 AFTER_END_S = 8.0  # for what its host tells once it has ended: somebody waits for the exit code
 # Said for the person who is not there: the reader takes it for a description of the trouble.
 SILENCE_NOTE = "The job hangs: it has printed nothing for {seconds} seconds.\n"
+RAS_NOTE = (
+    "The job hangs: NCCL's RAS has shown no progress of rank {ranks} for {seconds} seconds.\n"
+)
+RAS_AFTER_S = 120.0  # a checkpoint or an evaluation on one rank takes about so long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class WatchRequest:
     language: Language | None
     captures: Path | None = None
     job: str = ""
+    hang_after_s: float | None = None
+    ras_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,14 @@ class WrittenCapture:
     help="Capture and diagnose when nothing was printed for so long; the job goes on.",
 )
 @click.option(
+    "--ras-after",
+    type=click.FloatRange(min=0),
+    default=RAS_AFTER_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Likewise when NCCL's RAS service shows a rank without progress for so long; 0: never.",
+)
+@click.option(
     "--captures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -96,6 +113,7 @@ def command(
     language: Language | None,
     log: Path | None,
     hang_after: float | None,
+    ras_after: float,
     captures: Path | None,
     job: str,
 ) -> None:
@@ -107,7 +125,8 @@ def command(
 
     Its output, its signals and its exit code are the command's own. Dumps of the flight recorder
     are found by --dump or by TORCH_FR_DUMP_TEMP_FILE. --post takes the API key from TKB_KEY.
-    Of a silent job stacks are taken as well (timeout-kb collect), and it is said who stands where.
+    Of a silent job stacks are taken as well (timeout-kb collect), and it is said who stands where;
+    likewise where NCCL's RAS service shows the same rank behind in report after report.
     Attempts of one job (--job, SLURM_JOB_ID, ...) are compared: diagnose --retry-verdict.
     """  # noqa: D301 - \b is click's mark for text not to be rewrapped
     state = context.find_object(State) or State()
@@ -118,11 +137,13 @@ def command(
         language=state.language(language),
         captures=captures,
         job=job or job_of(os.environ),
+        hang_after_s=hang_after,
+        ras_after_s=ras_after,
     )
     watcher = _Watcher(state, request, os.environ)
     with contextlib.ExitStack() as stack:
         whole = stack.enter_context(_opened(log)) if log else None
-        context.exit(watcher.run(command, whole, hang_after))
+        context.exit(watcher.run(command, whole))
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -142,29 +163,20 @@ class _Watcher:
         self._started_s = time.time()
         self._silent_at = 0  # bytes printed before the last silence
         self._stop = threading.Event()  # ends a capture
+        self._capturing = threading.Lock()  # one capture at a time
         self._last_stacks: tuple[tuple[CaptureFile, bytes], ...] = ()  # of the last silence
 
-    def run(
-        self, command: tuple[str, ...], whole: BinaryIO | None, hang_after: float | None
-    ) -> int:
+    def run(self, command: tuple[str, ...], whole: BinaryIO | None) -> int:
         """Run the job to its end and give its exit code."""
         record = OutputRecord(whole)
         with stoppable():
             process = WatchedProcess(command, record)
-            silence = None
-            if hang_after is not None:
-                remark = SILENCE_NOTE.format(seconds=f"{hang_after:g}")
-                silence = SilenceWatch(
-                    process,
-                    hang_after,
-                    lambda: self._explain_silence(process, record, hang_after, remark),
-                    lambda silent_s: self._take_back(record, silent_s),
-                )
+            watches = self._watches(process, record)
             code = process.wait()
             try:
                 self._stop.set()  # a capture of a job that is no more tells nothing
-                if silence:
-                    silence.stop()
+                for watch in watches:
+                    watch.stop()
                 self._stop.clear()
                 for loss in filter(None, (record.log_error, process.output_error)):
                     _report(loss)
@@ -181,6 +193,38 @@ class _Watcher:
                     _discard_stderr()
         return code
 
+    def _watches(
+        self, process: WatchedProcess, record: OutputRecord
+    ) -> list[SilenceWatch | RasWatch]:
+        """What looks at the job while it runs."""
+        request = self._request
+        watches: list[SilenceWatch | RasWatch] = []
+        after_s = request.hang_after_s
+        if after_s is not None:
+            remark = SILENCE_NOTE.format(seconds=f"{after_s:g}")
+            head = partial(_silence_line, after_s)
+            watches.append(
+                SilenceWatch(
+                    process,
+                    after_s,
+                    lambda: self._explain_hang(process, record, head, remark),
+                    lambda silent_s: self._take_back(record, silent_s),
+                )
+            )
+        if request.ras_after_s:
+            from app.capture.processes import host_processes, watched_job
+            from app.capture.ras import RasWatch
+
+            watches.append(
+                RasWatch(
+                    lambda: watched_job(host_processes(), process.pid, request.job).ranks,
+                    request.ras_after_s,
+                    lambda stuck: self._explain_stuck(process, record, stuck),
+                    self._take_back_stuck,
+                )
+            )
+        return watches
+
     def _guarded(self, work: Callable[[], None]) -> None:
         """Do it; whatever goes wrong here is not the job's fault."""
         try:
@@ -190,8 +234,23 @@ class _Watcher:
         except Exception as error:  # noqa: BLE001 - the job's exit code must survive a bug here
             _report(f"no diagnosis: {self._state.unexpected_error_line(error)}")
 
-    def _explain_silence(
-        self, process: WatchedProcess, record: OutputRecord, after_s: float, remark: str
+    def _explain_stuck(
+        self, process: WatchedProcess, record: OutputRecord, stuck: StuckRanks
+    ) -> None:
+        remark = RAS_NOTE.format(ranks=rank_span(stuck.ranks), seconds=f"{stuck.seconds:.0f}")
+        self._explain_hang(process, record, partial(_stuck_line, stuck), remark)
+
+    def _take_back_stuck(self, stuck: StuckRanks) -> None:
+        ranks, seconds = rank_span(stuck.ranks), f"{stuck.seconds:.0f}"
+        words = self._state.words(self._request.language)
+        self._guarded(lambda: _report(words("capture.ras_moved", ranks=ranks, seconds=seconds)))
+
+    def _explain_hang(
+        self,
+        process: WatchedProcess,
+        record: OutputRecord,
+        head: Callable[[Words], str],
+        remark: str,
     ) -> None:
         """Say who stands where, and why if that is seen; the job goes on."""
 
@@ -206,11 +265,12 @@ class _Watcher:
                 if self._stop.is_set():
                     return  # it ended meanwhile and is explained in a moment
                 if not (self._request.post and self._posted(capture.path, ())):
-                    self._tell_silence(capture, after_s)
+                    self._tell_hang(capture, head)
 
-        self._guarded(explain)
+        with self._capturing:
+            self._guarded(explain)
 
-    def _tell_silence(self, capture: WrittenCapture, after_s: float) -> None:
+    def _tell_hang(self, capture: WrittenCapture, head: Callable[[Words], str]) -> None:
         from app.render.capture import render_capture
         from kb.knowledge.labels import Words
 
@@ -222,8 +282,9 @@ class _Watcher:
             self._write(answer, labels)
             return
         words = Words(labels, answer.language)
-        head = words("capture.silent", seconds=f"{after_s:g}")
-        text = render_capture(head, capture.hosts, capture.groups, answer, capture.path, words)
+        text = render_capture(
+            head(words), capture.hosts, capture.groups, answer, capture.path, words
+        )
         _report(text.rstrip("\n"))
 
     def _take_back(self, record: OutputRecord, silent_s: float) -> None:
@@ -264,13 +325,13 @@ class _Watcher:
         """
         from app.capture.archive import archive_of, groups_of, new_archive, prune
         from app.capture.budget import Budget
-        from app.capture.processes import JobProcesses, below, host_processes, with_ranks
+        from app.capture.processes import JobProcesses, host_processes, watched_job
         from app.capture.take import CaptureRequest, take_capture
         from kb.files.state_folder import make_state_folder
 
         processes = JobProcesses(ranks=())
         if pid is not None:
-            processes = with_ranks(below(host_processes(), [pid]))
+            processes = watched_job(host_processes(), pid, self._request.job)
         request = CaptureRequest(
             processes=processes,
             log=log,
@@ -350,6 +411,15 @@ class _Watcher:
 
     def _write(self, diagnosis: Diagnosis, labels: Mapping[str, Bilingual]) -> None:
         write_diagnosis(self._state, diagnosis, labels, self._request.form, err=True)
+
+
+def _silence_line(after_s: float, words: Words) -> str:
+    return words("capture.silent", seconds=f"{after_s:g}")
+
+
+def _stuck_line(stuck: StuckRanks, words: Words) -> str:
+    ranks, seconds = rank_span(stuck.ranks), f"{stuck.seconds:.0f}"
+    return words("capture.ras_stuck", ranks=ranks, seconds=seconds)
 
 
 def _report(message: str) -> None:

@@ -62,7 +62,12 @@ def case_skeleton(
         InputError: the address is none of the web.
     """
     if url and not url.startswith(("https://", "http://")):
-        raise InputError(f"{url} is no address", todo="begin it with https://")
+        raise InputError(
+            f"{url} is no address",
+            todo="begin it with https://",
+            reason="no_web_address",
+            values={"url": url},
+        )
     project = _project(url) or (incident.project if incident else "")
     cause = incident.causes[0].id if incident and incident.causes else ""
     parts = filter(None, (project.rpartition("/")[2], cause or "what-went-wrong"))

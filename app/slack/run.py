@@ -217,5 +217,7 @@ async def _dispatch(bot: Bot, request: Request, text: str) -> Response:
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
         structlog.get_logger().warning("no delivery of Slack's", error=type(error).__name__)
         return PlainTextResponse("no delivery of Slack's", status_code=400)
+    # To workspaces it does not know bolt posts there by itself, wherever that leads.
+    received.context.pop("response_url", None)
     response: Response = to_starlette_response(await bot.app.async_dispatch(received))
     return response

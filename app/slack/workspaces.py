@@ -70,7 +70,8 @@ async def slack_call(call: Awaitable[T], *, limit_s: float | None = None) -> T:
     try:
         async with asyncio.timeout(limit_s or MAX_WAIT_S):
             return await call
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as error:
+        # UnicodeError: the name of a host in a delivery is none.
         # Its own text is left out, it may hold an address with a key.
         raise SlackError(
             f"Slack cannot be reached ({type(error).__name__})",

@@ -6,7 +6,7 @@
 # Needs kubectl and curl. NAMESPACE is the namespace (default: that of the context), TKB_URL the
 # server, TKB_KEY its key where it wants one. The answer is printed, and the Job gets the
 # annotation timeout-kb/diagnosis with the link to it: that is how a Job is known to be done.
-# Runs from cron or from the CronJob in kubernetes-failed-jobs.yaml.
+# In a cluster, and for the jobs of operators, see deploy/kubernetes/failed-jobs.yaml.
 
 TKB_URL=${TKB_URL:-http://127.0.0.1:8000}
 MAX_PODS=${MAX_PODS:-64} # of a Job whose logs are read: a cause shows in some of them

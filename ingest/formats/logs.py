@@ -100,7 +100,7 @@ def incident_entry(
         title=title,
         project="",
         url="",
-        date=_day(reading),
+        date=day_of(reading),
         status="unverified",
         causes=(CauseClaim(id=cause, status="unverified"),) if cause else (),
         fixes=(),
@@ -121,7 +121,7 @@ def _redacted(place: RankPlace) -> RankPlace:
     return replace(place, host=redact(place.host)[0])
 
 
-def _day(reading: LogReading) -> str:
+def day_of(reading: LogReading) -> str:
     """The day of the first failure by the log's clock, empty where it prints no date."""
     times = (
         event.time_s

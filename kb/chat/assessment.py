@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kb.chat.checks import find_check
+from kb.chat.sentences import clauses
 from kb.chat.types import (
     Change,
     CheckResult,
@@ -43,9 +44,9 @@ LEAST_NATS = 0.6  # of the reader; a sentence it takes for less is for no cause
 STATED_CAUSES = 2  # of one sentence
 ENDING = f"{CHECK_RESULT}ending:"
 STATED = f"{CHECK_RESULT}stated:"
-MOVED = 0.02  # probability by which a cause must move to be shown
+MOVED = 0.04  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
-WHY_QUOTES = 3
+WHY_QUOTES = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,7 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
         reading,
         words=f"{first}{second}{reading.words}",
         remark_chars=len(first),
+        added_chars=len(first) + len(second),
         word_places=(),  # remarks stand on no line of the log
         incident=incident,
     )
@@ -234,23 +236,29 @@ def take_back(
     conversation: Conversation,
     sentence: str,
     key_words: Callable[[str], frozenset[str]],
+    knowledge: Knowledge,
     *,
-    names_cause: bool,
+    names_it: bool,
+    is_disowned: bool = False,
 ) -> tuple[Conversation, tuple[str, ...]]:
     """The conversation without what `sentence` takes back, and the person's words for that.
 
     These are the remarks, answers to checks and endings that share most of their `key_words` with
-    it; where none shares a word, the last thing said, and nothing where the sentence names a cause.
+    it (half of what is disowned); where none shares a word, the last thing said, and nothing where
+    the sentence names it.
     """
     wanted = key_words(sentence)
     told = tuple(
         one for one in _words_that_count(conversation) if one not in conversation.misleading
     )
-    shared = {quote: len(wanted & key_words(quote)) for quote in told}
+    taken_as = {one.quote: _observed(one, knowledge) for one in conversation.check_results}
+    shared = {
+        quote: len(wanted & key_words(f"{quote} {taken_as.get(quote, '')}")) for quote in told
+    }
     most = max(shared.values(), default=0)
-    if most:
+    if most and (not is_disowned or 2 * most >= len(wanted)):
         retracted = tuple(quote for quote in told if shared[quote] == most)
-    elif names_cause:
+    elif names_it:
         return conversation, ()
     else:
         said = [turn.asked for turn in reversed(conversation.turns)]
@@ -274,6 +282,15 @@ def take_back(
     return left, retracted
 
 
+def _observed(result: CheckResult, knowledge: Knowledge) -> str:
+    """What an answer to a check was taken for, in both languages."""
+    check = find_check(knowledge, result.check)
+    if check is None or not 1 <= result.outcome <= len(check.outcomes):
+        return ""
+    observation = check.outcomes[result.outcome - 1].observation
+    return f"{observation.zh} {observation.en}"
+
+
 def _words_that_count(conversation: Conversation) -> tuple[str, ...]:
     """What the person said that still counts, in their words."""
     results = (one.quote for one in conversation.check_results)
@@ -283,7 +300,7 @@ def _words_that_count(conversation: Conversation) -> tuple[str, ...]:
 
 def changes(before: Assessment, after: Assessment, knowledge: Knowledge) -> tuple[Change, ...]:
     """The causes whose probability moved, most first, with the new evidence that moved them."""
-    new = _new_signals(before, after)
+    new = [signal for signal in _new_signals(before, after) if _is_new(signal, before)]
     moved = [
         (after.probability(cause.id) - before.probability(cause.id), cause)
         for cause in after.diagnosis.causes
@@ -313,6 +330,12 @@ def _new_signals(before: Assessment, after: Assessment) -> list[Signal]:
     return sorted(new, key=lambda signal: (-_strength(signal), signal.name))
 
 
+def _is_new(signal: Signal, before: Assessment) -> bool:
+    """Whether a signal quotes something that was not there before, in words or in the log."""
+    known = {other.quote for other in before.signals.values()}
+    return signal.quote not in known and signal.quote not in before.reading.words
+
+
 def _strength(signal: Signal) -> float:
     return max((abs(weight) for weight in signal.weights.values()), default=0.0)
 
@@ -320,10 +343,10 @@ def _strength(signal: Signal) -> float:
 def _why(
     cause: str, by: float, new: Sequence[Signal], knowledge: Knowledge, language: Language
 ) -> tuple[str, ...]:
-    """Quotes of the new evidence that moves `cause` that way, else of all that is new."""
+    """Quotes of the new evidence that itself moves `cause` that way."""
     direct = [signal for signal in new if signal.weights.get(cause, 0.0) * by > 0]
     direct = [signal for signal in direct if signal.kind != "reader"] or direct
-    quotes = dict.fromkeys(_quote(signal, knowledge, language) for signal in (direct or new))
+    quotes = dict.fromkeys(_quote(signal, knowledge, language) for signal in direct)
     whole = [
         quote
         for quote in quotes
@@ -333,7 +356,7 @@ def _why(
 
 
 def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
-    """The words of a remark that a cue matched; an answer such as “2” by what was observed.
+    """The clause of a remark that a cue matched; an answer such as “2” by what was observed.
 
     Of what is denied or in order the words name the thing only, and the sentence says the rest.
     """
@@ -343,5 +366,6 @@ def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
     if pattern is None or signal.kind != "text" or signal.polarity is not Polarity.TROUBLE:
         return signal.quote
     # As RE2 reads it: \b and \w know ASCII only.
-    match = re.search(pattern.regex, signal.quote, re.IGNORECASE | re.ASCII)
-    return (match.group().strip(" ,，、:：;；(（") if match else "") or signal.quote
+    found = re.search(pattern.regex, signal.quote, re.IGNORECASE | re.ASCII)
+    said = (part for part in clauses(signal.quote) if found and found.group() in part)
+    return next(said, signal.quote)

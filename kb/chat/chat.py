@@ -106,7 +106,9 @@ class Chat:
         text, _ = redact(paste.text)
         if paste.has_output:
             reading = without_orders(reading, paste.text, self._intents.is_order)
-            reading = without_sentences(reading, self._intents.observations.suppositions(text))
+            said = reading.words if current.reading is not None else text
+            talk = self._intents.observations.talk(said, is_report=current.reading is None)
+            reading = without_sentences(reading, talk)
         head, _ = redact(message[:REDACTED_CHARS])
         with self._store.turn(current.id):
             current = self._fresh(current, conversation)

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 from kb.chat.answers.answer import Step, Switch
 from kb.chat.checks import find_check
 from kb.chat.endings import CONFIRM
-from kb.chat.field_questions import FieldQuestions, is_hang, reported_events
-from kb.chat.incident_steps import ABOUT_CHAT, MAX_REMARK_CHARS, IncidentSteps, answered
+from kb.chat.field_questions import OF_AN_INCIDENT, FieldQuestions, is_hang, reported_events
+from kb.chat.incident_steps import (
+    ABOUT_CHAT,
+    MAX_REMARK_CHARS,
+    NOT_BESIDE_LOG,
+    IncidentSteps,
+    answered,
+)
 from kb.chat.incidents import is_just_begun, with_earlier, with_incident
 from kb.chat.intents import NO_ANSWER, IntentReader
 from kb.chat.meaning import Meaning, Situation, UserRequest
@@ -72,8 +78,9 @@ class Dialogue:
             if meaning.refusals:
                 current = self._without_tools(current, meaning.refusals)
             return self._reply(self._steps.log(current, reading, meaning, text))
+        conversation, text, settled = self._settle_first(conversation, text)
         conversation, text, switched = self._turn_to(conversation, text)
-        if switched:
+        if switched or settled is not None:
             reading = self._service.read_text(text)
         situation = self._situation(conversation, reading)
         meaning = self._intents.read(text, situation)
@@ -92,7 +99,27 @@ class Dialogue:
         step = self._step(conversation, text, reading, meaning)
         if meaning.refusals and not step.event:
             step = replace(step, asks=True, event="refused" if meaning.remark else "skip")
-        return self._reply(replace(step, switched=switched))
+        outcome = settled.outcome if settled else None
+        return self._reply(replace(step, switched=switched, outcome=outcome))
+
+    def _settle_first(
+        self, conversation: Conversation, text: str
+    ) -> tuple[Conversation, str, Step | None]:
+        """The conversation after a yes or no to how it ended, and what the message says besides.
+
+        A message that says nothing besides is read as a whole.
+        """
+        outcome, (first, *others) = conversation.asked_outcome, sentences(text) or [""]
+        rest = " ".join(others)
+        if outcome is None or not self._intents.tells(rest):
+            return conversation, text, None
+        meaning = self._intents.read(
+            first, self._situation(conversation, self._service.read_text(first))
+        )
+        if not meaning.settled or self._intents.phrases.concludes(rest):
+            return conversation, text, None
+        step = self._steps.settle(conversation, outcome, meaning.settled, first)
+        return step.conversation, rest, step
 
     # --- what the message does -------------------------------------------------------------
 
@@ -165,17 +192,11 @@ class Dialogue:
         self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
     ) -> Step:
         noted = tuple(self._noted(request) for request in meaning.requests)
-        meaning = replace(meaning, requests=noted)
-        if meaning.job == "new" and meaning.remark:
-            return self._steps.remark(with_incident(conversation, None), reading, meaning)
+        meaning = replace(meaning, requests=noted, text=text)
         if meaning.job == "new":
-            cleared = with_incident(conversation, None)
-            return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
-        if meaning.cannot_answer:  # on to the next best check
-            skipped = replace(conversation, open_checks=conversation.open_checks[:-1])
-            return Step(conversation=skipped, requests=(UserRequest(intent="tell"),), event="skip")
-        if meaning.check_result is not None:
-            return answered(conversation, meaning.check_result)
+            return self._new_job(conversation, reading, meaning)
+        if meaning.cannot_answer or meaning.check_result is not None:
+            return self._check_answered(conversation, meaning)
         if meaning.retraction:
             return self._steps.retraction(conversation, reading, meaning)
         ended = next((item for item in meaning.requests if item.intent == "outcome"), None)
@@ -183,6 +204,31 @@ class Dialogue:
             return self._steps.ended(conversation, ended, meaning)
         if meaning.remark:
             return self._steps.remark(conversation, reading, meaning)
+        return self._only_questions(conversation, text, meaning)
+
+    def _new_job(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
+        cleared = with_incident(conversation, None)
+        if meaning.remark:
+            return self._steps.remark(cleared, reading, meaning)
+        return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
+
+    def _check_answered(self, conversation: Conversation, meaning: Meaning) -> Step:
+        """An outcome of a check, with what is told and asked beside it; or on to the next check."""
+        if meaning.check_result is None:
+            skipped = replace(conversation, open_checks=conversation.open_checks[:-1])
+            return Step(conversation=skipped, requests=(UserRequest(intent="tell"),), event="skip")
+        told = conversation
+        if meaning.remark:
+            told = self._steps.with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
+        asked = tuple(item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
+        return replace(answered(told, meaning.check_result, asked), previous=conversation)
+
+    def _only_questions(self, conversation: Conversation, text: str, meaning: Meaning) -> Step:
+        """What a message only asks, which moves nothing."""
+        if conversation.reading is None and meaning.requests:
+            begun = self._begun_before(conversation, text, meaning)
+            if begun is not None:
+                return begun
         if meaning.is_complaint or (meaning.refusals and not meaning.requests):
             heard = UserRequest(intent="tell", text=text)
             event = "complaint" if meaning.is_complaint else "skip"
@@ -191,6 +237,18 @@ class Dialogue:
         if meaning.language and requests[0].intent == "language":
             return self._repeat_answer(conversation, requests[0])
         return Step(conversation=conversation, requests=requests, asks=False)
+
+    def _begun_before(self, conversation: Conversation, text: str, meaning: Meaning) -> Step | None:
+        """The incident that earlier messages told of, where one asks of it; None without one."""
+        if not any(request.intent in OF_AN_INCIDENT for request in meaning.requests):
+            return None
+        told = "\n".join((*(turn.asked for turn in conversation.turns), text))
+        reading = self._service.read_text(told)
+        if not conversation.turns or not self._service.engine.report_cues(reading):
+            return None
+        requests = tuple(item for item in meaning.requests if item.intent not in ABOUT_CHAT)
+        meaning = replace(meaning, remark=told, requests=requests)
+        return self._steps.remark(conversation, reading, meaning)
 
     def _noted(self, request: UserRequest) -> UserRequest:
         """The request, or one for the note that answers it well: “what does SeqNum mean?”.

@@ -92,7 +92,7 @@ def _opinion(both: Diagnosis, words: Words) -> tuple[Statement, ...]:
 
 def _change(change: Change, words: Words) -> Statement:
     text = words(
-        "chat.moves_back",
+        "chat.moved_to",
         title=change.title,
         before=model_percent(change.before),
         after=model_percent(change.after),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kb.chat.answers.answer import Step
 from kb.chat.assessment import (
+    CLEAR_NATS,
     Assessment,
     assess,
     denied_causes,
@@ -86,7 +87,8 @@ class IncidentSteps:
     def remark(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
         """A statement about the incident; without one it is the incident itself."""
         remark = meaning.remark[:MAX_REMARK_CHARS]
-        heard = self._intents.remark(remark, has_thanks=meaning.has_thanks)
+        thanks = meaning.has_thanks
+        heard = self._intents.remark(remark, has_thanks=thanks, message=meaning.text)
         requests = (heard, *meaning.requests)
         if conversation.reading is None:
             told = self._intents.observations
@@ -95,8 +97,9 @@ class IncidentSteps:
             reading = certain if certain.words.strip() else reading
             return Step(conversation=with_incident(conversation, reading), requests=requests)
         added = self.with_remark(conversation, remark)
-        if requests[0].has_helped:
-            return self._helped(conversation, added, requests)
+        if heard.has_helped:
+            heard = replace(heard, text=meaning.text or remark)
+            return self._helped(conversation, added, (heard,))
         return Step(conversation=added, requests=requests, previous=conversation)
 
     def _helped(
@@ -133,13 +136,23 @@ class IncidentSteps:
     ) -> Step:
         """Yes or no to how it ended; “no, it was the switch” is asked about once more."""
         step = _settled(replace(conversation, asked_outcome=None), outcome, reply, text)
-        named, _ = self._intents.phrases.causes_by_sense(text)
-        other = [cause for cause in named if cause != outcome.actual]
-        if reply == "yes" or not other:
+        other = [] if reply == "yes" else self._named_instead(text, outcome.actual)
+        if not other:
             return step
         instead = replace(outcome, verdict="wrong", actual=other[0])
         asked = replace(step.conversation, asked_outcome=instead)
         return replace(step, conversation=asked, event="ended")
+
+    def _named_instead(self, text: str, denied: str) -> list[str]:
+        """The causes that a “no” says it was instead, by their names or by what it tells."""
+        named, _ = self._intents.phrases.causes_by_sense(text)
+        other = [cause for cause in named if cause != denied]
+        told = [one for one in sentences(text) if self._intents.phrases.concludes(one)]
+        if other or not told:
+            return other
+        nats = self._service.engine.causes_of(" ".join(told))
+        best = max(nats, key=lambda cause: (nats[cause], cause), default="")
+        return [best] if best and best != denied and nats[best] >= CLEAR_NATS else []
 
     def ended(self, conversation: Conversation, request: UserRequest, meaning: Meaning) -> Step:
         """It ended so, or what was shown was wrong: both move the ranking."""
@@ -149,8 +162,11 @@ class IncidentSteps:
             told = self.with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
         if assessment is None:
             return Step(conversation=told, requests=(request,), asks=False)
+        request = self._with_causes(request, meaning.text)
         cause = meant_cause(assessment, self._service, request, conversation.focus)
-        is_denied = request.settles == "denied" and not (request.causes and not request.is_denial)
+        goes_on = self._intents.phrases.is_still_trouble(request.text)  # tried, and in vain
+        names_another = bool(request.causes) and not request.is_denial and not goes_on
+        is_denied = request.settles == "denied" and not names_another
         endings = conversation.endings
         outcome = None
         if is_denied:
@@ -164,6 +180,13 @@ class IncidentSteps:
             asks=is_denied,
             event="ended",
         )
+
+    def _with_causes(self, request: UserRequest, message: str) -> UserRequest:
+        """The request of how it ended, with all that the message says of which cause it was."""
+        if request.settles != "confirmed" or request.causes or not message:
+            return request
+        named, _ = self._intents.phrases.causes_by_sense(message)
+        return replace(request, text=message, causes=named)
 
     def with_remark(self, conversation: Conversation, remark: str) -> Conversation:
         """The conversation with a remark, and what it says of causes and frameworks."""
@@ -206,14 +229,23 @@ class IncidentSteps:
     def retraction(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
         """A remark that no longer counts, and what is stated in its place."""
         request = replace(self._intents.remark(meaning.retraction), is_denial=False)
+        is_disowned = self._intents.phrases.is_disowned(request.text)
         left, retracted_remarks = take_back(
-            conversation, request.text, self._intents.key_words, names_cause=bool(request.causes)
+            conversation,
+            request.text,
+            self._intents.key_words,
+            self._service.knowledge,
+            names_it=bool(request.causes) or is_disowned,
+            is_disowned=is_disowned,
         )
         if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
             return self.remark(conversation, reading, meaning)
+        if not retracted_remarks and is_disowned:
+            heard = (request, *meaning.requests)
+            return Step(conversation=conversation, requests=heard, event="complaint", asks=False)
         return Step(
             conversation=self._told_instead(left, meaning.remark),
-            requests=(request,),
+            requests=(request, *meaning.requests),
             previous=conversation,
             event="retracted",
             retracted_remarks=retracted_remarks,
@@ -255,13 +287,15 @@ def _settled(conversation: Conversation, outcome: IncidentOutcome, reply: str, t
     )
 
 
-def answered(conversation: Conversation, result: CheckResult) -> Step:
-    """An outcome of a check was reported."""
+def answered(
+    conversation: Conversation, result: CheckResult, requests: tuple[UserRequest, ...] = ()
+) -> Step:
+    """An outcome of a check was reported, beside other `requests`."""
     results = (*conversation.check_results, result)
     still_open = tuple(check for check in conversation.open_checks if check != result.check)
     return Step(
         conversation=replace(conversation, check_results=results, open_checks=still_open),
-        requests=(UserRequest(intent="tell", text=result.quote),),
+        requests=(UserRequest(intent="tell", text=result.quote), *requests),
         previous=conversation,
         event="answered",
     )

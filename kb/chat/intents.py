@@ -7,13 +7,14 @@ never evidence, whatever it names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kb.chat.meaning import Job, Meaning, Situation, UserRequest
 from kb.chat.observations import ASKING
 from kb.chat.phrases import ENTRY_ID
-from kb.chat.replies import REPORT_CHARS, ReplyReader
+from kb.chat.replies import REPORT_CHARS, TAKEN_LATER, ReplyReader
 from kb.chat.sentence_acts import (
     LANGUAGES,
     ORDER_CHARS,
@@ -35,6 +36,7 @@ FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off to
 CERTAIN = 0.75  # of an act that is read against what stands in a log
 ORDERED = 0.6  # of an order that stands in a log
 HELPED = 0.25  # of having mended it, from which it is asked whether that was it
+CONCLUDED = 0.02  # the same where it says besides what it was
 THANKED = 0.6  # of thanks beside it
 RETRACTED = 0.2  # of taking back, beside words that do
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
@@ -83,17 +85,49 @@ class IntentReader:
         replied = self._replies.read(text, situation)
         if replied is not None:
             return replied
+        text = self._without_scratched(text)
         retraction = next(
             (
                 item
                 for item in sentences(text)
-                if self.phrases.is_taken_back(item) and self._acts.read(item)["retract"] > RETRACTED
+                if self.phrases.is_disowned(item)
+                or (
+                    self.phrases.is_taken_back(item)
+                    and self._acts.read(item)["retract"] > RETRACTED
+                )
             ),
             "",
         )
         if retraction and situation.has_incident:
-            return Meaning(retraction=retraction, remark=self._correction(text, situation))
-        return self._by_sentence(text, situation)
+            rest = self._by_sentence(text.replace(retraction, " "), situation)
+            asked = tuple(item for item in rest.requests if item.intent not in BESIDE)
+            correction = self._correction(text, situation)
+            if self.phrases.is_disowned(retraction):
+                correction = rest.remark
+            return Meaning(retraction=retraction, remark=correction, requests=asked)
+        meaning = self._by_sentence(text, situation)
+        if meaning.remark and meaning.requests and situation.just_asked:
+            return self._with_outcome(meaning, situation)
+        return meaning
+
+    def _with_outcome(self, meaning: Meaning, situation: Situation) -> Meaning:
+        """The meaning with the outcome of the check just asked that its remark reports, if any."""
+        check = situation.open_checks[:1]
+        for sentence in sentences(meaning.remark):
+            result = self.answer_to(sentence, check, least=TAKEN_LATER)
+            if result is not None:
+                return replace(meaning, check_result=result)
+        return meaning
+
+    def _without_scratched(self, text: str) -> str:
+        """The text without what it takes back itself: “we save over NFS. No, scratch that”."""
+        said = [part for sentence in sentences(text) for part in sentence.split("... ")]
+        for place, sentence in enumerate(said):
+            if place and self.phrases.is_scratched(sentence):
+                said[place - 1] = ""
+                left = (part for part in clauses(sentence) if not self.phrases.is_scratched(part))
+                said[place] = ", ".join(left)
+        return " ".join(filter(None, said)) if "" in said else text
 
     def is_request(self, line: str, *, has_incident: bool) -> bool:
         """Whether a line with an error in it is said to us rather than printed by a program.
@@ -113,17 +147,27 @@ class IntentReader:
         shares = self._acts.read(line)
         return max(shares[act] for act in ORDERING) >= ORDERED
 
-    def remark(self, text: str, *, has_thanks: bool = False) -> UserRequest:
+    def remark(self, text: str, *, has_thanks: bool = False, message: str = "") -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
         request, told = self._sentences.request("tell", text), sentences(text)
+        concludes = any(self.phrases.concludes(item) for item in sentences(message or text))
         helped = any(
-            self._acts.read(item)["fixed"]
-            >= (HELPED if has_thanks or self.phrases.is_cured(item) else CERTAIN)
+            self._acts.read(item)["fixed"] >= self._least_fixed(item, has_thanks, concludes)
             and not self.asks(item)
             and not self.phrases.is_still_trouble(item)
             for item in told
         )
         return replace(request, has_helped=helped)
+
+    def _least_fixed(self, sentence: str, has_thanks: bool, concludes: bool) -> float:
+        """From which probability of “fixed” a sentence tells what mended it.
+
+        Less where it speaks of the end of the trouble and another says what it was.
+        """
+        is_cured = self.phrases.is_cured(sentence)
+        if self.phrases.is_solved(sentence) or (is_cured and concludes):
+            return CONCLUDED
+        return HELPED if has_thanks or is_cured else CERTAIN
 
     def incident_meant(self, text: str) -> tuple[str, str, Literal["", "other", "earlier"]]:
         """The text before the sentence that turns to another incident, from it on, and to which."""
@@ -165,7 +209,10 @@ class IntentReader:
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""
         tokens = default_tokenizer().tokens(text)
-        words = frozenset(one for one in tokens if not self.phrases.is_retracting(one))
+        phrases = self.phrases
+        words = frozenset(
+            one for one in tokens if not (phrases.is_retracting(one) or phrases.is_filler(one))
+        )
         return words | frozenset(self.phrases.causes_in(text))
 
     def _correction(self, text: str, situation: Situation) -> str:
@@ -195,8 +242,11 @@ class IntentReader:
 
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
         read = _Read()
-        for sentence in sentences(text):
+        goes_on = any(self.phrases.is_still_trouble(one) for one in sentences(text))
+        for sentence in self._joined(sentences(text)):
             act = "case" if ENTRY_ID.search(sentence) else self._sentences.act(sentence, situation)
+            if act == "fixed" and goes_on and not self.phrases.is_ending(sentence):
+                act = "tell"
             asks = act in ASKING or self.phrases.is_asked(sentence)
             tells = act in TELLING or (act == "why" and self.phrases.is_explanation(sentence))
             if asks and tells and self._is_told(sentence):
@@ -210,7 +260,8 @@ class IntentReader:
             if (act in STATING or act == "retract" or says_more) and not asks:
                 self._state(sentence, situation, read)
             elif act not in REPLYING or len(sentence) == len(text):
-                self._request_of(sentence, act, asks, situation, read)
+                context = text[: text.find(sentence)].strip()
+                self._request_of(sentence, act, asks, situation, read, context)
         meaning = self._weighed(text, read, situation)
         if read.is_complaint and not (read.remarks or read.requests or read.refusals):
             meaning = Meaning(is_complaint=True)
@@ -222,6 +273,16 @@ class IntentReader:
             has_thanks=has_thanks,
         )
 
+    def _joined(self, parts: Sequence[str]) -> list[str]:
+        """The sentences, a question that only goes on with “or …?” joined to the one before."""
+        joined: list[str] = []
+        for sentence in parts:
+            if joined and self.phrases.is_alternative(sentence) and self.asks(joined[-1]):
+                joined[-1] = f"{joined[-1]} {sentence}"
+            else:
+                joined.append(sentence)
+        return joined
+
     def _is_told(self, sentence: str) -> bool:
         """Whether a sentence has the form of a statement and no word of a question."""
         is_asked = self.phrases.is_asked(sentence) or self.phrases.form_of(sentence)
@@ -232,7 +293,7 @@ class IntentReader:
         )
 
     def _request_of(
-        self, sentence: str, act: Act, asks: bool, situation: Situation, read: _Read
+        self, sentence: str, act: Act, asks: bool, situation: Situation, read: _Read, context: str
     ) -> None:
         """Gather what a sentence asks for, and what it states before it asks."""
         read.language = read.language or LANGUAGES.get(act)
@@ -244,6 +305,7 @@ class IntentReader:
         if act in STATING or act == "retract":
             act = "why"  # it has the form of a question
         request = self._sentences.as_request(act, sentence, situation)
+        request = replace(request, context=context)
         if asks and not request.form and self._is_mere_complaint(sentence):
             read.is_complaint = True
         elif request not in read.requests:

@@ -49,6 +49,7 @@ class UserRequest:
 
     Attributes:
         text: the sentence of the person it stands in, redacted.
+        context: what the message says before it.
         causes, platforms, ordinal: what it names: causes, backends and frameworks, a place in a
             list.
         is_fix_place: whether that is a place in the list of fixes.
@@ -65,6 +66,7 @@ class UserRequest:
 
     intent: Intent
     text: str = ""
+    context: str = ""
     causes: tuple[str, ...] = ()
     platforms: tuple[Platform, ...] = ()
     ordinal: int = 0
@@ -85,6 +87,7 @@ class Meaning:
     """What a message means.
 
     Attributes:
+        text: the message.
         remark: sentences that state something about the incident, joined.
         requests: in the order to be answered; may be empty where something is stated.
         check_result: the answer to an open question.
@@ -98,6 +101,7 @@ class Meaning:
         has_thanks: whether it thanks, as who is done does.
     """
 
+    text: str = ""
     remark: str = ""
     requests: tuple[UserRequest, ...] = ()
     check_result: CheckResult | None = None

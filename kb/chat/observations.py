@@ -75,6 +75,15 @@ class ObservationReader:
             and not self._phrases.asks_why(sentence)
         )
 
+    def talk(self, text: str, *, is_report: bool) -> tuple[str, ...]:
+        """Sentences beside a log that state nothing: questions, guesses, words to us.
+
+        In a report that begins an incident only what supposes a cause.
+        """
+        if is_report:
+            return self.suppositions(text)
+        return tuple(one for one in sentences(text) if self.asks(one) or not self.stated(one))
+
     def guesses(self, text: str) -> tuple[str, ...]:
         """Sentences that only guess at a cause."""
         return tuple(
@@ -98,6 +107,8 @@ class ObservationReader:
     def _is_talk(self, clause: str) -> bool:
         names = self._phrases
         if names.is_to_us(clause) or names.is_refusal(clause) or names.is_job_gone(clause):
+            return True
+        if names.is_intention(clause):
             return True
         return (
             names.is_guess(clause)

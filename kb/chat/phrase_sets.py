@@ -23,10 +23,14 @@ class PhraseGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausePhrase(PhraseGroup):
-    """Words for causes; the first cause is the one meant when one is needed."""
+    """Words for causes; the first cause is the one meant when one is needed.
+
+    `alone`: they count only where the text names nothing else: “mismatch”, “mismatched packages”.
+    """
 
     id: str
     causes: tuple[str, ...]
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,8 @@ class Phrasebook:
         other_incident, first_incident: another incident, and back to an earlier one.
         forms: what a question asks for.
         embedded_questions: a question inside a statement: “decides whether to stop”.
-        question_words: words of a question; `why_words` begin one for a reason.
+        question_words: words of a question; `why_words` begin one for a reason,
+            `reason_words` ask for it in whatever place.
         supposition_words: words before a clause that only supposes; `assertion_words` state.
         kinds: what is asked for by its kind: a case, what a cause is.
         correction_leads: what leads up to what is said instead of something taken back, in a group.
@@ -61,6 +62,14 @@ class Phrasebook:
         places_of_fixes: a place in a list, of a fix; `places_of_causes`: of a cause.
         restarts: a restart; `other_than_restart`: something instead of it.
         others: cases of others.
+        keep_requests: asks to keep how it ended; `disowning` that something was never said.
+        alternatives: goes on with another possibility.
+        scratching: takes back what was said right before.
+        solved: the end of the trouble for good.
+        intentions: what the person is going to do.
+        fillers: words that tell nothing of what a question is about.
+        empty_passages: sentences of cases that only say that something is not known.
+        own_words: what the person said, where that is asked for.
         record_words: whether something was kept; `pointing`: at what was said before.
         check_words: the check asked, or its options.
         stacks: words for what shows where a process that runs stands.
@@ -98,6 +107,7 @@ class Phrasebook:
     embedded_questions: PhraseGroup
     question_words: PhraseGroup
     why_words: PhraseGroup
+    reason_words: PhraseGroup
     supposition_words: PhraseGroup
     assertion_words: PhraseGroup
     kinds: PhraseGroup
@@ -108,6 +118,15 @@ class Phrasebook:
     restarts: PhraseGroup
     other_than_restart: PhraseGroup
     others: PhraseGroup
+    keep_requests: PhraseGroup
+    disowning: PhraseGroup
+    alternatives: PhraseGroup
+    scratching: PhraseGroup
+    solved: PhraseGroup
+    intentions: PhraseGroup
+    fillers: PhraseGroup
+    empty_passages: PhraseGroup
+    own_words: PhraseGroup
     record_words: PhraseGroup
     pointing: PhraseGroup
     check_words: PhraseGroup
@@ -147,6 +166,7 @@ class Phrasebook:
             "forms": self.forms,
             "embedded_questions": (self.embedded_questions,),
             "question_words": (self.question_words, self.why_words),
+            "reason_words": (self.reason_words,),
             "assertion_words": (self.supposition_words, self.assertion_words),
             "kinds": (self.kinds,),
             "correction_leads": (self.correction_leads,),
@@ -154,6 +174,15 @@ class Phrasebook:
             "places": (self.places_of_causes, self.places_of_fixes),
             "restarts": (self.restarts, self.other_than_restart),
             "others": (self.others,),
+            "keep_requests": (self.keep_requests,),
+            "disowning": (self.disowning,),
+            "alternatives": (self.alternatives,),
+            "scratching": (self.scratching,),
+            "solved": (self.solved,),
+            "intentions": (self.intentions,),
+            "fillers": (self.fillers,),
+            "empty_passages": (self.empty_passages,),
+            "own_words": (self.own_words,),
             "record_words": (self.record_words,),
             "pointing": (self.pointing,),
             "check_words": (self.check_words,),
@@ -169,8 +198,9 @@ class Phrasebook:
 
         A wider word adds nothing where one of its causes is named: "the network configuration".
         """
+        named = [self.topics[at] for at in self.sets["topics"].match(text)]
         topics = sorted(
-            (self.topics[at] for at in self.sets["topics"].match(text)),
+            (topic for topic in named if not topic.alone or len(named) == 1),
             key=lambda topic: len(topic.causes),
         )
         causes: dict[str, None] = {}
@@ -186,8 +216,10 @@ class Phrasebook:
         parts = clauses(text)
         for place, clause in enumerate(parts):
             behind = "".join(parts[place + 1 : place + 2])
-            is_denied = self.is_denial(clause) or (
-                self.is_denial(behind) and not self.causes_in(behind)
+            is_denied = (
+                self.is_denial(clause)
+                or self.is_ruling_out(clause)
+                or (self.is_denial(behind) and not self.causes_in(behind))
             )
             (denied if is_denied else named).update(dict.fromkeys(self.causes_in(clause)))
         return tuple(named), tuple(cause for cause in denied if cause not in named)
@@ -232,6 +264,10 @@ class Phrasebook:
         """Whether the text begins with a word that asks for a reason."""
         return 1 in self.sets["question_words"].match(text)
 
+    def asks_for_reason(self, text: str) -> bool:
+        """Whether the text has a word that asks for a reason, in whatever place."""
+        return bool(self.sets["reason_words"].match(text))
+
     def is_assertion(self, clause: str) -> bool:
         """Whether a clause says that something is so, instead of naming or supposing it."""
         return self.sets["assertion_words"].match(clause) == (1,)
@@ -240,6 +276,10 @@ class Phrasebook:
         """Whether a place in a list is a fix's: by the noun, else by what was `listed` last."""
         named = self.sets["places"].match(text)
         return 1 in named or (listed and 0 not in named)
+
+    def speaks_of_causes(self, text: str) -> bool:
+        """Whether the text has a word for causes."""
+        return 0 in self.sets["places"].match(text)
 
     def names_kind(self, text: str) -> bool:
         """Whether the text asks for something by its kind: a case, what a cause is."""
@@ -268,6 +308,46 @@ class Phrasebook:
     def asks_for_record(self, text: str) -> bool:
         """Whether the text speaks of what was kept."""
         return bool(self.sets["record_words"].match(text))
+
+    def asks_to_keep(self, text: str) -> bool:
+        """Whether the text asks to keep how it ended, and is no question whether it was kept."""
+        return bool(self.sets["keep_requests"].match(text)) and not self.is_asked(text)
+
+    def is_disowned(self, text: str) -> bool:
+        """Whether the text says that the person never said something."""
+        return bool(self.sets["disowning"].match(text))
+
+    def is_alternative(self, text: str) -> bool:
+        """Whether the text goes on with another possibility."""
+        return bool(self.sets["alternatives"].match(text))
+
+    def is_scratched(self, text: str) -> bool:
+        """Whether the text takes back what was said right before."""
+        return bool(self.sets["scratching"].match(text))
+
+    def is_solved(self, text: str) -> bool:
+        """Whether the text speaks of the end of the trouble for good."""
+        return bool(self.sets["solved"].match(text))
+
+    def is_intention(self, text: str) -> bool:
+        """Whether the text says what the person is going to do."""
+        return bool(self.sets["intentions"].match(text))
+
+    def is_filler(self, word: str) -> bool:
+        """Whether a word tells nothing of what a question is about."""
+        return bool(self.sets["fillers"].match(word))
+
+    def is_empty_passage(self, text: str) -> bool:
+        """Whether a sentence of a case only says that something is not known."""
+        return bool(self.sets["empty_passages"].match(text))
+
+    def concludes(self, text: str) -> bool:
+        """Whether the text says what it was, whether or not it names a cause."""
+        return bool(self.sets["endings"].match(text)) or self.is_explanation(text)
+
+    def asks_for_own_words(self, text: str) -> bool:
+        """Whether the text speaks of what the person said."""
+        return bool(self.sets["own_words"].match(text))
 
     def is_pointing(self, text: str) -> bool:
         """Whether the text points at what was said before."""

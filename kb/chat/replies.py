@@ -129,7 +129,8 @@ class ReplyReader:
             return None
         if self._phrases.is_explanation(text):
             return None  # it says more than what was seen
-        least = TAKEN if situation.just_asked else TAKEN_LATER
+        is_plain = situation.just_asked and len(sentences(text)) == 1
+        least = TAKEN if is_plain else TAKEN_LATER
         result = self.answer_to(text, situation.open_checks[:1], least=least)
         return Meaning(check_result=result) if result else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kb.chat.answers import ANSWERS
 from kb.chat.answers.answer import IntentAnswer, Step
-from kb.chat.answers.questions import answer_question
+from kb.chat.answers.questions import OF_ALL, answer_question
 from kb.chat.answers.suggestions import suggest
 from kb.chat.assessment import (
     Assessment,
@@ -17,6 +17,7 @@ from kb.chat.assessment import (
 )
 from kb.chat.checks import check_question, find_check, next_question
 from kb.chat.endings import CONFIRM, outcome_question
+from kb.chat.passages import PassageFinder
 from kb.chat.phrases import Phrasebook
 from kb.chat.types import (
     Change,
@@ -26,13 +27,15 @@ from kb.chat.types import (
     Reply,
     Statement,
 )
+from kb.embed import embedded_model
 from kb.knowledge.labels import Words
+from kb.text.tokenizer import default_tokenizer
 
 if TYPE_CHECKING:
     from kb.service import Service
 
-LINES_OF_ONE = 6  # statements of the answer to a question
-LINES_OF_SEVERAL = 4  # where more is answered
+LINES_OF_ONE = 5  # statements of the answer to a question
+LINES_OF_SEVERAL = 3  # where more is answered
 # What is said whole: a log, a remark, a list that was asked for, what the person wrote.
 WHOLE: frozenset[Intent] = frozenset(
     {"log", "tell", "case", "similar", "search", "recap", "happened", "setting"}
@@ -48,6 +51,10 @@ class ReplyWriter:
     def __init__(self, service: Service, phrases: Phrasebook) -> None:
         """Answer with the knowledge of `service` and the words of `phrases`."""
         self._service = service
+        embedder = embedded_model(service.settings.data)
+        self._passages = PassageFinder(
+            service.knowledge, embedder, default_tokenizer(), phrases.is_filler
+        )
         self._phrases = phrases
 
     def write(self, step: Step) -> tuple[Reply, Conversation]:
@@ -63,6 +70,7 @@ class ReplyWriter:
         base = IntentAnswer(
             service=self._service,
             phrases=self._phrases,
+            passages=self._passages,
             words=words,
             step=step,
             request=step.requests[0],
@@ -92,7 +100,11 @@ class ReplyWriter:
             number=conversation.turns[-1].reply.number + 1 if conversation.turns else 1,
             intent=first,
             language=language,
-            statements=(*_switched(step, assessment, words), *self._few_lines(step, answers)),
+            statements=(
+                *_switched(step, assessment, words),
+                *_stored_ending(base),
+                *self._few_lines(step, answers),
+            ),
             question=base.question,
             changes=moved,
             diagnosis=diagnosis,
@@ -116,7 +128,7 @@ class ReplyWriter:
         }
         hinted = {item.text for reply in replies[-1:] for item in reply.statements}
         said: dict[Statement, None] = {}
-        for answer in _asked_first(answers):
+        for answer in _uptake_first(answers):
             limit = LINES_OF_ONE if answer.is_alone else LINES_OF_SEVERAL
             hints = [item for item in answer.statements if item.role == "hint"]
             new_hints = [item for item in hints if item.text not in hinted]
@@ -138,7 +150,9 @@ class ReplyWriter:
         A new one comes where the leading cause has changed since.
         """
         conversation = step.conversation
-        is_next = any(request.intent == "next" for request in step.requests)
+        is_next = any(
+            request.intent == "next" and request.form not in OF_ALL for request in step.requests
+        )
         if conversation.is_over and not is_next:
             return None
         if step.event in ("ended", "helped") and conversation.asked_outcome is not None:
@@ -163,9 +177,9 @@ class ReplyWriter:
         )
 
 
-def _asked_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:
-    """Answers to questions before what a remark beside them moved; a log's verdict comes first."""
-    return sorted(answers, key=lambda answer: answer.request.intent == "tell")
+def _uptake_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:
+    """In a line what a remark moved, then the answers to what was asked beside it."""
+    return sorted(answers, key=lambda answer: answer.request.intent != "tell")
 
 
 def _switched(step: Step, assessment: Assessment | None, words: Words) -> Iterator[Statement]:
@@ -175,6 +189,14 @@ def _switched(step: Step, assessment: Assessment | None, words: Words) -> Iterat
     elif step.switched == "earlier" and assessment is not None:
         title = assessment.diagnosis.headline
         yield Statement(role="note", text=words("chat.earlier_incident", title=title))
+
+
+def _stored_ending(answer: IntentAnswer) -> Iterator[Statement]:
+    """That it was kept how the incident before ended, where the message said so first."""
+    outcome = answer.step.outcome
+    if outcome is not None and answer.step.event != "settled":
+        text = answer.words("chat.kept", title=answer.title(outcome.actual))
+        yield Statement(role="verdict", text=text, citations=(answer.cite(outcome.actual),))
 
 
 def _leading(assessment: Assessment) -> str:

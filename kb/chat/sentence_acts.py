@@ -40,6 +40,7 @@ CONSEQUENTIAL: Mapping[Act, float] = {
     "search": 0.65,
     "case": 0.5,
     "help": 0.5,
+    "recap": 0.4,
 }
 # Those by which all that was said would be lost: what else the sentence might be is doubt of them.
 FORGETTING: frozenset[Act] = frozenset({"new_job", "retract"})
@@ -88,7 +89,9 @@ class SentenceReader:
 
     def act(self, sentence: str, situation: Situation) -> Act:
         """What a sentence most likely does, where that makes sense."""
-        if situation.has_incident and self.phrases.is_ending(sentence):
+        if situation.has_incident and (
+            self.phrases.is_ending(sentence) or self.phrases.asks_to_keep(sentence)
+        ):
             return "fixed"
         shares = dict(self.acts.read(sentence))
         is_told = self.phrases.is_cured(sentence) and not self.phrases.is_asked(sentence)
@@ -137,6 +140,13 @@ class SentenceReader:
             yield "similar"
         if not phrases.names_restart(sentence):
             yield "restart"
+        if not (
+            phrases.is_asked(sentence)
+            or phrases.has_question_word(sentence)
+            or phrases.asks_for_own_words(sentence)
+            or phrases.form_of(sentence) == "summary"
+        ):
+            yield "recap"
         if not self.phrases.languages_in(sentence):
             yield from LANGUAGES
         if not self.phrases.ordinal_in(sentence):
@@ -155,7 +165,7 @@ class SentenceReader:
             request = replace(request, form=self.phrases.form_of(sentence))
         if act in ENDING:
             return replace(request, settles="confirmed" if act == "fixed" else "denied")
-        if request.settings and act in ("help", "cause", "happened", "why"):
+        if request.settings and act in ("help", "cause", "happened"):
             return replace(request, intent="setting")
         if act in LANGUAGES:
             named = self.phrases.languages_in(sentence)

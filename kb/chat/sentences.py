@@ -9,14 +9,19 @@ from kb.types.vocabulary import Language
 MAX_SENTENCES = 12  # of a message; what comes after them is read as part of a report only
 SWITCH_WORDS = 3  # English words after which a Chinese conversation goes on in English
 MAX_CLAUSES = 12  # of a sentence; a person's has fewer
-# Not behind an ellipsis, nor between “no.” and its number.
+# Not behind an ellipsis, nor between “no.” and its number. Chinese is also written with the marks
+# of English and no space behind them.
 _SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+[0-9])\s+|(?<=[。！？])|(?<=……)|\n+"
+    r"(?<=[.!?])(?<!\.\.)(?!(?<=\b[Nn][or]\.)\s+[0-9])\s+|(?<=[。！？])(?![”」』])|(?<=……)|\n+"
+    r"|(?<=[!?])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff][.!?])(?=[A-Za-z0-9\u4e00-\u9fff])"
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LATIN = re.compile(r"[A-Za-z][a-z']+")
 SETTING_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,40}(?:[._][A-Za-z0-9]{1,40}){1,12}")
-_CLAUSE = re.compile(r"[,;]\s+|[，；]|\s[-–—]+\s")
+_CLAUSE = re.compile(
+    r"[,;]\s+|[，；]|\s[-–—]+\s|[,;](?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])[,;]"
+    r"|(?<=[\u4e00-\u9fff])[^\S\n]+(?=[\u4e00-\u9fff])"
+)
 
 
 def sentences(text: str) -> list[str]:

@@ -76,12 +76,15 @@ Act = Literal[
 # What a question asks for by its form, where words of it tell.
 QuestionForm = Literal[
     "",
+    "summary",  # all of it in a few lines
     "movement",  # why the ranking moved
     "standing",  # what it is by now
     "choice",  # which of several
+    "plan",  # what to do, in what order
     "proposal",  # whether doing something would help
     "meaning",  # what something is or tells
     "how",  # how something is done
+    "yes_no",  # whether something is so
 ]
 
 

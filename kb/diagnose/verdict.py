@@ -186,7 +186,8 @@ class Engine:
         self, reading: LogReading, conflicts: Sequence[SettingConflict] = (), torch: str = ""
     ) -> tuple[Signal, ...]:
         """What is seen in a reading: log lines, facts, settings, and what a person states."""
-        statements, hits = self._read_words(reading.words)
+        statements, found = self._read_words(reading.words)
+        hits = [hit for hit in found if not self._only_names(hit, reading)]
         return (
             *event_signals(reading.events, self._knowledge.pattern_by_id),
             *fact_signals(reading.incident.facts, self._knowledge.fact_by_id),
@@ -195,6 +196,11 @@ class Engine:
             *cue_signals(hits, reading.word_places),
             *statement_signals(statements, hits, reading.word_places),
         )
+
+    def _only_names(self, hit: CueHit, reading: LogReading) -> bool:
+        """Whether a cue of what was said later is the name of a framework and nothing more."""
+        matched = reading.words[hit.start : hit.end]
+        return hit.start < reading.added_chars and self._names.is_name(matched)
 
     def _read_description(self, reading: LogReading) -> list[Signal]:
         if self._reader is None:

@@ -28,6 +28,7 @@ from kb.index.snapshot import Snapshot
 from kb.search.rerank import Reranker
 from kb.search.searcher import Searcher
 from kb.store import Store
+from kb.store.database import DATABASE
 from kb.train.threads import LabelledThread
 from kb.types.entries import Chunk, Entry, Tags
 from kb.types.knowledge import Bilingual
@@ -259,7 +260,7 @@ def searchable(
 ) -> Iterator[dict[str, Ranker]]:
     """The routes over `entries`, indexed in a folder of their own that is deleted afterwards."""
     with TemporaryDirectory(prefix="timeout-kb-evaluate-") as name:
-        store = Store.open(Path(name) / "kb.sqlite3")
+        store = Store.open(Path(name) / DATABASE)
         try:
             store.upsert(entries)
             index = SearchIndex(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -38,6 +38,25 @@ _PROCESS = re.compile(r"^\s*Process ([0-9]{1,18}) on node (\S+) managing GPUs? (
 _VERSION = re.compile(r"NCCL version ([0-9]+\.[0-9]+\.[0-9]+)")
 
 
+@dataclass(frozen=True, slots=True)
+class LateOperations:
+    """How many operations of a kind a rank has launched, and how many the most ranks have."""
+
+    rank: int
+    own: int
+    usual: int
+    op: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankStandings:
+    """Where ranks stood when a report was made: the dead, and who had launched less than others."""
+
+    dead: frozenset[int]
+    late: tuple[LateOperations, ...]
+
+
 def looks_like_ras(text: str) -> bool:
     """Whether the text is a RAS report, text or JSON."""
     head = text[:4000]
@@ -54,15 +73,26 @@ def read_ras(text: str, limits: EvidenceLimits | None = None) -> EvidenceReading
     Raises:
         SlowInputError: it takes longer than the limits allow.
     """
+    ranks, version = _parse(text, limits)
+    return ranks.reading({"nccl": version} if version else {})
+
+
+def rank_standings(text: str) -> RankStandings:
+    """Who is dead or behind in one report, by however little: reports that follow tell how long."""
+    ranks, _ = _parse(text, None)
+    late = tuple(item for item in ranks.late if item.own < item.usual)
+    return RankStandings(dead=frozenset(ranks.dead), late=late)
+
+
+def _parse(text: str, limits: EvidenceLimits | None) -> tuple[_Ranks, str]:
+    """What a report says of ranks, and NCCL's version."""
     if text.lstrip().startswith("{"):
-        return _read_json(text)
+        return _parse_json(text)
     report = _Text()
     for number, line in (limits or EvidenceLimits()).lines(text):
         report.take(number, line[:MAX_LINE])
-    for rank, own, usual, op, fact in report.late:
-        report.ranks.add_late(rank, own, usual, op, fact)
     version = _VERSION.search(text[:4000])
-    return report.ranks.reading({"nccl": version[1]} if version else {})
+    return report.ranks, version[1] if version else ""
 
 
 class _Ranks:
@@ -70,25 +100,30 @@ class _Ranks:
 
     def __init__(self) -> None:
         self.facts: list[Fact] = []
+        self.late: list[LateOperations] = []
+        self.dead: list[int] = []
         self._culprits: dict[int, Culprit] = {}
-        self._dead: list[int] = []
 
     def add_dead(self, rank: int, quote: str, line: int = 0) -> None:
         """A rank that is dead or does not respond."""
         why = reason("ras_dead", {"quote": quote})
         self._culprits[rank] = Culprit(rank=rank, reason=why, line=line, kind="ras_dead")
-        self._dead.append(rank)
+        self.dead.append(rank)
 
-    def add_late(self, rank: int, own: int, usual: int, op: str, fact: Fact) -> None:
-        """A rank's count of an operation beside the others'; only a wide gap names it."""
+    def _name_late(self, item: LateOperations) -> None:
+        """Name a rank whose count is behind the others'; only a wide gap does."""
+        rank, own, usual = item.rank, item.own, item.usual
         if usual - own >= LAG_OPS and rank not in self._culprits:
-            why = reason("ras_behind", {"own": own, "peers": usual, "op": op})
-            self._culprits[rank] = Culprit(rank=rank, reason=why, line=fact.line, kind="ras_behind")
-            self.facts.append(fact)
+            why = reason("ras_behind", {"own": own, "peers": usual, "op": item.op})
+            line = item.fact.line
+            self._culprits[rank] = Culprit(rank=rank, reason=why, line=line, kind="ras_behind")
+            self.facts.append(item.fact)
 
     def reading(self, versions: dict[str, str]) -> EvidenceReading:
         """What the report says."""
-        dead = sorted(set(self._dead))
+        for item in self.late:
+            self._name_late(item)
+        dead = sorted(set(self.dead))
         if dead:
             detail = "rank " + ", ".join(str(rank) for rank in dead[:32])
             line = min(self._culprits[rank].line for rank in dead)
@@ -107,7 +142,6 @@ class _Text:
 
     def __init__(self) -> None:
         self.ranks = _Ranks()
-        self.late: list[tuple[int, int, int, str, Fact]] = []  # rank, own count, usual count, op
         self._lines: dict[int, Fact] = {}  # where each rank is named first
         self._op, self._usual, self._count = "collective", 0, 0
 
@@ -126,7 +160,7 @@ class _Text:
             rank, own = int(one[1]), int(one[2] or 0) if _ONE.match(line) else self._count
             behind = replace(fact, name="ras_behind", detail=f"rank {rank}")
             first = self._lines.setdefault(rank, behind)
-            self.late.append((rank, own, self._usual, self._op, first))
+            self.ranks.late.append(LateOperations(rank, own, self._usual, self._op, first))
         elif missing := _MISSING.match(line):
             for rank in _numbers(missing[1]):
                 self.ranks.add_dead(rank, fact.quote, number)
@@ -167,16 +201,15 @@ class _Report(msgspec.Struct):
     communicators: list[_Communicator] = []
 
 
-def _read_json(text: str) -> EvidenceReading:
+def _parse_json(text: str) -> tuple[_Ranks, str]:
+    ranks = _Ranks()
     try:
         report = msgspec.json.decode(text, type=_Report)
     except (msgspec.DecodeError, RecursionError):
-        return EvidenceReading(kind="ras")
-    versions = {"nccl": report.nccl_version} if report.nccl_version else {}
+        return ranks, ""
     if not report.communicators:
-        return EvidenceReading(kind="ras", versions=versions)
+        return ranks, report.nccl_version
     world = max(report.communicators, key=lambda comm: (comm.size, comm.hash))
-    ranks = _Ranks()
     for item in world.missing_ranks:
         dead = item.status.get("considered_dead")
         state = "considered_dead" if dead else "unresponsive"
@@ -185,9 +218,9 @@ def _read_json(text: str) -> EvidenceReading:
         ranks.add_dead(item.rank, detail)
     for op, usual, counts in _json_counts(world):
         for rank, count in counts.items():
-            detail = f"rank {rank}: {op} {count}/{usual}"
-            ranks.add_late(rank, count, usual, op, Fact(name="ras_behind", detail=detail))
-    return ranks.reading(versions)
+            fact = Fact(name="ras_behind", detail=f"rank {rank}: {op} {count}/{usual}")
+            ranks.late.append(LateOperations(rank, count, usual, op, fact))
+    return ranks, report.nccl_version
 
 
 def _json_counts(world: _Communicator) -> Iterator[tuple[str, int, Mapping[int, int]]]:

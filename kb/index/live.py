@@ -3,22 +3,28 @@
 Each generation is a folder that is built aside, published by one rename and never changed;
 ``CURRENT`` names the one in use. A reader that opened a generation keeps it even when its folder is
 deleted. One process builds at a time; a crash leaves a folder the next builder removes.
+
+Programs that build differently (another release, another model) share the database, and each
+identity has a folder of generations of its own: none makes another's index stale.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from kb.embed.base import Embedder
-from kb.errors import DamagedIndexError, SearchIndexError
+from kb.errors import DamagedIndexError, KBError, SearchIndexError
 from kb.files.atomic import publish_folder, write_file
-from kb.files.state_folder import locked
+from kb.files.state_folder import UseMark, locked, unused
 from kb.index import snapshot
 from kb.index.base import DISK, REPAIR, Tokens
 from kb.index.snapshot import Snapshot
@@ -27,16 +33,24 @@ from kb.store import Store
 
 CURRENT = "CURRENT"
 LOCK = "LOCK"
+IN_USE = "IN_USE"  # marked by every process that has an index of this folder open
+UNUSED_S = 30 * 86_400  # after a release is replaced, long enough to go back to it without a build
+RETRY_S = 60.0  # after the index could not be brought up to date: a build may take minutes
 # Later changes are searched exactly and copied with every update; beyond this a rebuild is cheaper.
 CHANGES_LIMIT = 5_000
 CHANGES_SHARE = 0.1  # of a large index
 OPEN_TRIES = 20  # a generation published while one is opened makes another try necessary
 _GENERATION = re.compile(r"gen-([0-9]+)(\.building)?\Z")
+_IDENTITY = re.compile(r"[0-9a-f]{16}\Z")
 _log = logging.getLogger(__name__)
 
 
 class SearchIndex:
-    """The newest generation below a folder; safe to use from many threads and processes."""
+    """The newest generation below a folder; safe to use from many threads and processes.
+
+    Attributes:
+        failure: why it could not be brought up to date when that was last tried; empty otherwise.
+    """
 
     def __init__(
         self,
@@ -52,7 +66,7 @@ class SearchIndex:
         """Nothing is read or built before it is asked for.
 
         Args:
-            folder: holds the generations (``<home>/index``).
+            folder: holds a folder of generations for every identity (``<home>/index``).
             store: where entries and vectors come from.
             embedder: makes the vectors that are missing.
             tokenizer: cuts texts into words.
@@ -60,8 +74,9 @@ class SearchIndex:
             vectors: name of the vector index (`kb.index.vector_index.VECTOR_INDEXES`).
             notify: told in one line when a damaged index is built anew.
         """
+        self.failure = ""
         self._notify = notify
-        self._folder = folder
+        self._all = folder
         self._sources = snapshot.Sources(
             store=store,
             embedder=embedder,
@@ -71,12 +86,31 @@ class SearchIndex:
         )
         self._snapshot: Snapshot | None = None
         self._stamp: tuple[int, int] | None = None
+        self._unusable: tuple[int, int] | None = None  # stamp of a state that is damaged
         self._adopting = threading.Lock()
+        self._following = threading.Lock()
+        self._failed_at = -math.inf
+        self._use: UseMark | None = None
+
+    @cached_property
+    def _folder(self) -> Path:
+        return self._all / self._sources.identity().folder_name()
 
     def snapshot(self) -> Snapshot:
         """The newest published state; asks the disk only whether there is a newer one.
 
-        A state that this program cannot use (another model) is not adopted: the last one serves.
+        A damaged state is not adopted: the last one serves. When the store has changed since, say
+        by another release, the index is brought up to it beside the search, for later ones.
+
+        Raises:
+            SearchIndexError: there is no usable state at all.
+        """
+        published = self.published()
+        self.follow()
+        return published
+
+    def published(self) -> Snapshot:
+        """The same, and nothing is brought up to date.
 
         Raises:
             SearchIndexError: there is no usable state at all.
@@ -85,6 +119,40 @@ class SearchIndex:
         if self._snapshot is None:
             raise DamagedIndexError(f"there is no search index in {self._folder}", todo=REPAIR)
         return self._snapshot
+
+    def exists(self) -> bool:
+        """Whether a program like this one has built an index here."""
+        return (self._folder / CURRENT).exists()
+
+    def behind(self) -> int:
+        """How many changes of the store the index lacks."""
+        manifest = self._snapshot.manifest if self._snapshot else None
+        return abs(self._sources.store.last_seq() - (manifest.seq if manifest else 0))
+
+    def has_others(self) -> bool:
+        """Whether there is an index here, and it is of other programs only."""
+        return self._all.exists() and not self.exists() and any(self._others())
+
+    def follow(self) -> threading.Thread | None:
+        """Start to bring the index up to the store, in the thread returned, where it is behind.
+
+        None where it is not, where that is going on, or failed a moment ago.
+        """
+        if not self.behind() or time.monotonic() - self._failed_at < RETRY_S:
+            return None
+        if not self._following.acquire(blocking=False):
+            return None
+        thread = threading.Thread(target=self._follow, name="index-follower", daemon=True)
+        thread.start()
+        return thread
+
+    def _follow(self) -> None:
+        try:
+            self.catch_up()
+        except KBError:
+            _log.warning("index_not_followed", exc_info=True)
+        finally:
+            self._following.release()
 
     def stamp(self) -> tuple[int, int] | None:
         """Something that changes whenever another state is published; cheap to ask."""
@@ -102,8 +170,19 @@ class SearchIndex:
         the store. Searches go on meanwhile.
 
         Raises:
-            SearchIndexError: something else built the index there, or the disk refuses a new one.
+            SearchIndexError: the disk refuses a new one.
+            StoreError: the database cannot be read, or the vectors not be written.
         """
+        try:
+            changed = self._repaired()
+        except KBError as error:
+            self.failure, self._failed_at = str(error), time.monotonic()
+            raise
+        self.failure, self._failed_at = "", -math.inf
+        return changed
+
+    def _repaired(self) -> bool:
+        self._mark_use()
         try:
             return self._catch_up()
         except DamagedIndexError:
@@ -141,8 +220,17 @@ class SearchIndex:
         Raises:
             SearchIndexError: the disk refuses; the old index stays in use.
         """
+        self._mark_use()
         with locked(self._folder / LOCK):
             self._build()
+
+    def _mark_use(self) -> None:
+        """Let nobody delete this identity's folder while this process lives."""
+        if self._use is None:
+            try:
+                self._use = UseMark(self._folder / IN_USE)
+            except OSError as error:
+                raise _cannot_write(self._folder, error) from error
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -170,14 +258,14 @@ class SearchIndex:
         return self._folder / name
 
     def _adopt(self, *, strict: bool = False) -> None:
-        """Load the newest generation unless it is loaded."""
-        if self._snapshot is not None and self.stamp() == self._stamp:
+        """Load the newest generation unless it is loaded; `strict`: one that is damaged raises."""
+        if self._is_newest(self.stamp(), strict=strict):
             return
         with self._adopting:
             missing = ""
             for _ in range(OPEN_TRIES):
                 stamp = self.stamp()
-                if self._snapshot is not None and stamp == self._stamp:
+                if self._is_newest(stamp, strict=strict):
                     return
                 folder = self._current()
                 if folder is None:
@@ -193,9 +281,16 @@ class SearchIndex:
                     if strict or self._snapshot is None:
                         raise
                     _log.warning("index_not_adopted", exc_info=True)
-                self._stamp = stamp
+                    self._unusable = stamp
+                    return
+                self._stamp, self._unusable = stamp, None
                 return
             raise DamagedIndexError(f"{missing} is missing", todo=REPAIR)
+
+    def _is_newest(self, stamp: tuple[int, int] | None, *, strict: bool) -> bool:
+        if self._snapshot is None:
+            return False
+        return stamp == self._stamp or (not strict and stamp == self._unusable)
 
     # --- writing; the caller holds the lock ----------------------------------------------------
 
@@ -225,11 +320,10 @@ class SearchIndex:
             write_file(self._folder / CURRENT, f"{final.name}\n".encode(), durable=True)
             self._sweep()
         except OSError as error:
-            raise SearchIndexError(
-                f"the index in {self._folder} cannot be written: {error.strerror or error}",
-                todo=DISK,
-            ) from error
+            raise _cannot_write(self._folder, error) from error
         self._adopt(strict=True)
+        with suppress(OSError):  # what cannot be deleted now can be later
+            self._forget_others()
 
     def _sweep(self) -> None:
         """Delete what no new reader can find: unfinished and former generations."""
@@ -244,6 +338,31 @@ class SearchIndex:
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name.startswith(f"{CURRENT}."):
                 path.unlink(missing_ok=True)
+
+    def _others(self) -> Iterator[Path]:
+        """Folders of other identities, and the one above them that earlier releases build in."""
+        if (self._all / CURRENT).exists():
+            yield self._all
+        for path in sorted(self._all.iterdir()):
+            if path != self._folder and _IDENTITY.match(path.name) and path.is_dir():
+                yield path
+
+    def _forget_others(self) -> None:
+        """Delete what no program has used for long."""
+        for folder in self._others():
+            with unused(folder / IN_USE, for_s=UNUSED_S) as deletable:
+                if deletable and folder != self._all:
+                    shutil.rmtree(folder, ignore_errors=True)
+                elif deletable:
+                    for path in folder.glob("gen-*"):
+                        shutil.rmtree(path, ignore_errors=True)
+                    for name in (CURRENT, LOCK, IN_USE):
+                        (folder / name).unlink(missing_ok=True)
+
+
+def _cannot_write(folder: Path, error: OSError) -> SearchIndexError:
+    what = f"the index in {folder} cannot be written: {error.strerror or error}"
+    return SearchIndexError(what, todo=DISK)
 
 
 def _many(last: Snapshot, added: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,18 +16,18 @@ import msgspec
 import numpy as np
 
 from kb.embed.base import Embedder
-from kb.errors import DamagedIndexError, SearchIndexError
+from kb.errors import DamagedIndexError
 from kb.files.atomic import link_tree
 from kb.index import lexical
 from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
 from kb.index.catalogue import Catalogue
 from kb.index.lexical import ChunkWords, LexicalIndex
 from kb.index.vector_index import VectorIndex
-from kb.knowledge.facets import fold
+from kb.knowledge.facets import FACETS, fold
 from kb.store import ChunkChanges, Store
 from kb.text.tokenizer import JIEBA
 
-FORMAT = 2  # 2: the words of an entry together
+FORMAT = 3  # 3: facets are part of the identity
 MANIFEST = "manifest.json"
 WORDS = "lexical"
 BATCH = 2_000  # chunks read, cut or embedded at once: a few megabytes
@@ -39,14 +39,6 @@ PROBE = (
     "NumelIn=8) ran for 600001 milliseconds; ProcessGroupNCCL.cpp:587 NCCL_IB_GID_INDEX=3 "
     "torch.distributed.DistStoreError loaders crashed libraries 0x7f3a 10.0.0.1 zero_stage=3"
 )
-_NAMES = {
-    "format": "index format",
-    "store": "database",
-    "model": "embedding model",
-    "dimension": "vector length",
-    "tokens": "tokenizer or word lists",
-    "vectors": "vector index",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +53,11 @@ class Identity:
     jieba: str
     vectors: str
     tantivy: str
+    facets: tuple[str, ...]
+
+    def folder_name(self) -> str:
+        """Name of the folder of what programs of this identity build."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +116,7 @@ class Sources:
             jieba=JIEBA,
             vectors=self.vectors.library(),
             tantivy=version("tantivy"),
+            facets=tuple(sorted(FACETS)),
         )
 
 
@@ -139,11 +137,11 @@ def load(sources: Sources, folder: Path, *, known: Snapshot | None = None) -> Sn
 
     Raises:
         FileNotFoundError: the folder is being deleted, for a newer generation is there.
-        SearchIndexError: it was built by something else.
-        DamagedIndexError: a file is damaged.
+        DamagedIndexError: a file is damaged, or was built by something else.
     """
     manifest = read_manifest(folder)
-    _check_identity(manifest.identity, sources.identity(), folder)
+    if manifest.identity != sources.identity():
+        raise DamagedIndexError(f"{folder} was built by another program", todo=REPAIR)
     shared = dict(manifest.files.items() & known.manifest.files.items()) if known else {}
     for name, (size, checksum) in sorted(manifest.files.items()):
         path = folder / name
@@ -181,20 +179,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _checksum(manifest: Manifest) -> int:
     return zlib.crc32(msgspec.json.encode(replace(manifest, checksum=0)))
-
-
-def _check_identity(stored: Identity, expected: Identity, folder: Path) -> None:
-    """Refuse an index that something else built; the message has both values."""
-    here = asdict(expected)
-    differs = [
-        f"{_NAMES.get(name, name)} is {value!r} there and {here[name]!r} here"
-        for name, value in asdict(stored).items()
-        if value != here[name]
-    ]
-    if differs:
-        raise SearchIndexError(
-            f"the index in {folder} is of another kind: {'; '.join(differs)}", todo=REPAIR
-        )
 
 
 def _crc32(path: Path) -> int:

@@ -39,6 +39,10 @@ class FrameworkNames:
         start = text[:MAX_CHARS]
         return frozenset(name for name, found in self._found_by.items() if found.search(start))
 
+    def is_name(self, text: str) -> bool:
+        """Whether a text is one of the names and nothing else."""
+        return any(found.fullmatch(text) for found in self._found_by.values())
+
     def used(self, text: str, logged: Sequence[str] = ()) -> frozenset[str]:
         """What a job uses whose report is `text`, and whose log names `logged`."""
         return self.with_bases({*self.named(text), *(self._logged.get(n, n) for n in logged)})

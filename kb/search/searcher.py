@@ -186,6 +186,14 @@ class Searcher:
         """Changes whenever a result may: with every change of an entry or of the index."""
         return f"{self._store.last_seq()} {self._index.stamp()}"
 
+    def index_behind(self) -> int:
+        """How many changes of the store cannot be found yet."""
+        return self._index.behind()
+
+    def index_failure(self) -> str:
+        """Why the index could not be brought up to date; empty where it could."""
+        return self._index.failure
+
     # --- the question --------------------------------------------------------------------------
 
     def _question(

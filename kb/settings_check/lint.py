@@ -223,7 +223,7 @@ def _settings_of(reading: LogReading, advice: Sequence[Advice]) -> list[SettingM
 
 def _options(advice: Sequence[Advice]) -> list[str]:
     """The names of advice that are options, not environment variables."""
-    return [item.id for item in advice if item.id.islower()]
+    return [item.id for item in advice if not item.id.isupper()]
 
 
 def _by_name(advice: Sequence[Advice]) -> dict[str, Advice]:

@@ -13,9 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from kb.errors import StoreError
 from kb.store import quota
 
+DATABASE = "kb.sqlite3"  # in the state folder
 APPLICATION_ID = 0x544B4231  # "TKB1"
 VERSION = 1  # raise it with every change below
 
@@ -102,22 +105,25 @@ LATER_TABLES = (
     """CREATE TABLE IF NOT EXISTS deleted_entries (
         id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL
     ) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS imported_files (
+        key TEXT PRIMARY KEY, digest TEXT NOT NULL, reader TEXT NOT NULL, entries BLOB NOT NULL
+    ) WITHOUT ROWID""",
     *quota.TABLES,
 )
 
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
-CHECK_TIMEOUT_MS = 2_000  # who asks whether all is well does not wait for a writer
 CACHE_KIB = 16 * 1024  # page cache a connection: the tag tables of 100k entries
 _FOLDER = "make the folder writable, or set TIMEOUT_KB_HOME to one that is"
-_DAMAGED = (
-    "move the file away and run `timeout-kb ingest` again over your sources "
-    "(`sqlite3 FILE .recover` saves what is readable)"
+DAMAGED = (
+    "put the latest backup in its place with `timeout-kb doctor --repair` (`timeout-kb backup` "
+    "makes backups); without one move the file away and run `timeout-kb ingest` again over your "
+    "sources (`sqlite3 FILE .recover` saves what is readable)"
 )
 _DISK = "free space on that disk and try again; nothing was changed"
 _WAIT = "try again when it is done"
 _TODO: dict[int, tuple[str, str, str]] = {  # what is wrong, what to do, the error's reason
-    sqlite3.SQLITE_NOTADB: ("is not a database, or is damaged", _DAMAGED, "store_damaged"),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", _DAMAGED, "store_damaged"),
+    sqlite3.SQLITE_NOTADB: ("is not a database, or is damaged", DAMAGED, "store_damaged"),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", DAMAGED, "store_damaged"),
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", _DISK, "store_full"),
     sqlite3.SQLITE_IOERR: (
         "cannot be read or written: the disk is full or failing",
@@ -207,9 +213,8 @@ class Database:
         """Turn SQLite's failures into `StoreError` with what to do."""
         try:
             yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", None)
-            known = _TODO.get(code & 0xFF) if isinstance(code, int) else None
+        except (sqlite3.Error, msgspec.DecodeError, UnicodeDecodeError) as error:
+            known = _TODO.get(_error_code(error))
             if known is None:
                 todo = "please report this as a bug"
                 raise StoreError(f"{self.path}: {error}", todo=todo) from error
@@ -219,47 +224,40 @@ class Database:
             raise StoreError(message, todo=todo, reason=reason, values=values) from error
 
 
+def damaged(path: Path, why: str) -> StoreError:
+    """The refusal of a database that is not as it was written."""
+    values = {"path": str(path), "why": why}
+    message = f"{path} is damaged ({why})"
+    return StoreError(message, todo=DAMAGED, reason="store_damaged", values=values)
+
+
+def _error_code(error: Exception) -> int:
+    """SQLite's code of a failure; what was written as text or JSON and is none is damage, too."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(code, int):
+        return code & 0xFF
+    damage = not isinstance(error, sqlite3.Error) or "decode to UTF-8" in str(error)
+    return sqlite3.SQLITE_CORRUPT if damage else sqlite3.SQLITE_ERROR
+
+
 def prepare(connection: sqlite3.Connection, path: object) -> None:
     """Give a new file its tables, and an older one those that it lacks.
 
     Raises:
         StoreError: the file belongs to another program or to another version of this one.
     """
-    if not _is_ready(connection, path):
+    if not require_ours(connection, path):
         _make_tables(connection, path)
     for statement in LATER_TABLES:
         connection.execute(statement)
     quota.adopt(connection)
 
 
-def check_database(path: Path) -> None:
-    """Whether the database at `path` is whole, of this version, and can be written.
-
-    Raises:
-        StoreError: it is not; the message says what to do.
-    """
-    database = Database(path)
-    with database.errors():
-        connection = database.connect()
-        try:
-            connection.execute(f"PRAGMA busy_timeout = {CHECK_TIMEOUT_MS}")
-            _is_ready(connection, path)
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            connection.execute("BEGIN IMMEDIATE")
-            connection.rollback()
-        finally:
-            connection.close()
-    if found != "ok":
-        values = {"path": str(path), "why": str(found)}
-        message = f"{path} is damaged ({found})"
-        raise StoreError(message, todo=_DAMAGED, reason="store_damaged", values=values)
-
-
 def _make_tables(connection: sqlite3.Connection, path: object) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # another process may have made them while we waited for the lock
-        if not _is_ready(connection, path):
+        if not require_ours(connection, path):
             for statement in STATEMENTS:
                 connection.execute(statement)
             connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
@@ -271,7 +269,12 @@ def _make_tables(connection: sqlite3.Connection, path: object) -> None:
         raise
 
 
-def _is_ready(connection: sqlite3.Connection, path: object) -> bool:
+def require_ours(connection: sqlite3.Connection, path: object) -> bool:
+    """Whether the file has its tables; False for an empty one.
+
+    Raises:
+        StoreError: the file belongs to another program or to another version of this one.
+    """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])

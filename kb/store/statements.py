@@ -35,7 +35,10 @@ def marks(values: Sequence[object]) -> str:
 
 
 def select_in(
-    connection: sqlite3.Connection, query: str, numbers: Iterable[int], *parameters: object
+    connection: sqlite3.Connection,
+    query: str,
+    numbers: Iterable[int] | Iterable[str],
+    *parameters: object,
 ) -> Iterator[Any]:
     """Rows of a query whose last condition is ``IN ({})``, of ascending numbers batch by batch.
 

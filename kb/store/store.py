@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import NotFoundError, StoreError
+from kb.files.file_system import check_local
 from kb.files.state_folder import make_state_folder
-from kb.store.database import Database, prepare
+from kb.store.database import Database, damaged, prepare
 from kb.store.deleted import DeletedEntries
+from kb.store.imported_files import ImportedFiles
 from kb.store.records import Preferences, Records
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
 from kb.store.statements import (
@@ -44,6 +46,7 @@ class Store:
         records: diagnoses, feedback, conversations.
         preferences: settings people made through a face, and what was handled already.
         deleted: entries that can be brought back.
+        imported_files: files that were imported.
     """
 
     def __init__(self, database: Database, store_id: str) -> None:
@@ -55,15 +58,17 @@ class Store:
         self.records = Records(database)
         self.preferences = Preferences(database)
         self.deleted = DeletedEntries(database)
+        self.imported_files = ImportedFiles(database)
 
     @classmethod
     def open(cls, path: Path) -> Store:
         """Open the database at `path`, made if missing.
 
         Raises:
-            StoreError: the file is damaged, newer or another program's, or the folder cannot be
-                written; the message says what to do.
+            StoreError: the file is damaged, newer or another program's, the folder cannot be
+                written or lies on a network file system; the message says what to do.
         """
+        check_local(path.parent)
         database = Database(path)
         try:
             make_state_folder(path.parent)
@@ -76,11 +81,13 @@ class Store:
             connection = database.connect()
             try:
                 prepare(connection, path)
-                row = connection.execute("SELECT value FROM meta WHERE key = 'store_id'")
-                store_id = str(row.fetchone()[0])
+                query = "SELECT value FROM meta WHERE key = 'store_id'"
+                row = connection.execute(query).fetchone()
+                if row is None:
+                    raise damaged(path, "it has lost its id")
             finally:
                 connection.close()
-        store = cls(database, store_id)
+        store = cls(database, str(row[0]))
         store.deleted.forget(now_s=time.time())
         return store
 
@@ -128,6 +135,20 @@ class Store:
             put(connection, entry, seq)
             set_seq(connection, seq)
 
+    def put_back(self, former: Iterable[Entry], *, instead_of: Iterable[Entry]) -> None:
+        """Undo a writing of `instead_of` that replaced `former`.
+
+        Raises:
+            StoreError: the database cannot be written.
+        """
+        with self._database.write() as connection:
+            seq = last_seq(connection) + 1
+            for entry in instead_of:
+                remove(connection, entry.id, seq)
+            for entry in former:
+                put(connection, entry, seq)
+            set_seq(connection, seq)
+
     def delete(self, ids: Iterable[str]) -> int:
         """Delete entries by id in one transaction; unknown ids are passed over.
 
@@ -166,6 +187,19 @@ class Store:
                     values={"id": entry_id, "near": ", ".join(near)},
                 )
             return next(read_entries(connection, [row]))
+
+    def replaced_by(self, entries: Sequence[Entry], *, also: Iterable[str] = ()) -> list[Entry]:
+        """The stored entries whose id or source one of `entries` has, and those with ids `also`."""
+        ids = {entry.id for entry in entries} | set(also)
+        query = "SELECT ordinal, body FROM entries WHERE {} IN ({{}})"
+        with self._database.read() as connection:
+            rows = {
+                *select_in(connection, query.format("id"), ids),
+                *select_in(
+                    connection, query.format("source_key"), [entry.source_key for entry in entries]
+                ),
+            }
+            return list(read_entries(connection, sorted(rows)))
 
     def iter_entries(self, filters: Filters = NO_FILTERS, *, batch: int = BATCH) -> Iterator[Entry]:
         """Entries that pass, in id order; each batch is read from the then current state."""

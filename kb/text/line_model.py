@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from kb.settings import shipped_data
 SIGNS, WEIGHTS = "line_kinds.yaml", "line_kinds.json"
 FORMAT = "timeout-kb/line-kinds/2"
 LINE_CHARS = 400  # of a line that are looked at
+LINES_CACHED = 1024  # lines whose signs are kept, about 3 KB each
 BEFORE, BEHIND = "<", ">"  # in front of a sign: that of the line before, of the one behind
 STAMPS = ("rank", "process", "mpi", "pod", "kernel", "container")  # prefixes nobody writes
 MAX_PREFIXES = 4  # of a log, one behind the other
@@ -266,6 +267,8 @@ class SignReader:
             raise DataError(f"{SIGNS}: {error}", todo="use RE2 syntax") from error
         self._anchored.Compile()
         self._free.Compile()
+        # A text is read several times: as a whole, for its language, in parts.
+        self._own = lru_cache(LINES_CACHED)(self._own_signs)
 
     def read(self, lines: Sequence[str]) -> list[LineSigns]:
         """The signs of each line, with those of what it stands in."""
@@ -278,15 +281,15 @@ class SignReader:
             text = line[quote.end() :] if quote else line
             blank = not text.strip()
             key = "" if blank else text[:LINE_CHARS].translate(_DIGITS)
-            own = _BLANK if blank else shared.get(key) or self._own(text)
+            own = _BLANK if blank else shared.get(key) or self._own(text[:LINE_CHARS])
             shared[key] = own
             place = context.signs(text, blank, own)
             signs.append(LineSigns(text, quote is not None, blank, own, place, apart))
             apart = blank
         return signs
 
-    def _own(self, text: str) -> OwnSigns:
-        body = text[:LINE_CHARS].encode("utf-8", "replace").decode("utf-8")
+    def _own_signs(self, text: str) -> OwnSigns:
+        body = text.encode("utf-8", "replace").decode("utf-8")
         content = start = body.lstrip()
         prefixes = 0
         for _ in range(MAX_PREFIXES):

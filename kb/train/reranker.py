@@ -40,6 +40,7 @@ from kb.search.rerank import (
 from kb.search.searcher import Searcher
 from kb.settings import shipped_data
 from kb.store import Store
+from kb.store.database import DATABASE
 from kb.text.tokenizer import Tokenizer
 from kb.types.entries import Entry
 
@@ -129,7 +130,7 @@ def index_of(
 ) -> Iterator[tuple[Store, SearchIndex]]:
     """The cases alone, searchable."""
     with tempfile.TemporaryDirectory() as name:
-        store = Store.open(Path(name) / "kb.sqlite3")
+        store = Store.open(Path(name) / DATABASE)
         try:
             store.upsert(cases)
             index = SearchIndex(

@@ -202,7 +202,8 @@ class LogReading:
     `lines` those of scripts, environments, configurations, code and tables; all redacted and of
     bounded length. `word_places` are file and number of the lines of `words` in the input; empty
     where they are not known any more. `remark_chars` is how many characters at the beginning of
-    `words` were said later, in a conversation. `took_ms` is the wall time of reading.
+    `words` were said later, in a conversation, and mislead as a description; `added_chars` how many
+    were said later in all. `took_ms` is the wall time of reading.
     """
 
     incident: Incident
@@ -212,5 +213,6 @@ class LogReading:
     redactions: int = 0
     word_places: tuple[tuple[str, int], ...] = ()
     remark_chars: int = 0
+    added_chars: int = 0
     lines: tuple[TextLine, ...] = ()
     took_ms: float = field(default=0.0, compare=False)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Unpack
 
+from kb.components import AnswerOptions, HealthReport
 from kb.diagnose.evidence_model import Ranking
 from kb.diagnose.verdict import Verdict
 from kb.errors import InputError, NotFoundError
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.load import Knowledge
-from kb.service import AnswerOptions, HealthReport
 from kb.settings import Settings
 from kb.store import Store
 from kb.types.answer import (

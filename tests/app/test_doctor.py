@@ -17,20 +17,18 @@ from packaging.requirements import Requirement
 from app import doctor
 from app.api.auth import add_key, keys_path
 from app.cli import main as cli
+from app.cli.backup import command as backup_command
 from app.cli.common import State
-from app.doctor import CHECKS, CheckName, Doctor, HealthFinding, file_system
+from app.doctor import CHECKS, CheckName, Doctor, HealthFinding
 from kb.errors import SettingsError
+from kb.files import file_system
 from kb.knowledge.labels import Words
 from kb.settings import Settings, load_settings
+from kb.store import Store
+from kb.store.backup import KEPT
 from kb.types.knowledge import Bilingual
 from tests.kb.second_reader.conftest import ChatServer
 
-MOUNTS = """\
-22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
-30 22 0:30 / /home rw - nfs4 filer:/home rw
-31 22 0:31 / /home/me/local rw - xfs /dev/sdb rw
-32 22 0:32 / /mnt/my\\040disk rw - fuse.sshfs me@host:/ rw
-"""
 BOT, APP = "xoxb-1234", "xapp-5678"
 Found = Callable[..., list[tuple[str, str, str]]]
 
@@ -70,9 +68,12 @@ def test_an_installation_in_order_is_well_in_both_languages(
     assert cli.run(["doctor"], state=state) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[-1] == "Nothing has to be done."
-    assert [line[:4] for line in lines if not line.startswith(" ")][:-1] == (
-        ["ok  "] * (len(CHECKS) - 1) + ["none"] * 2
-    )
+    assert [line[:4] for line in lines if not line.startswith(" ")][:-1] == [
+        *["ok  "] * 8,
+        "none",  # no backup yet
+        *["ok  "] * 5,
+        *["none"] * 2,
+    ]
     monkeypatch.setattr(doctor, "CHECKS", {"home": CHECKS["home"]})
     assert cli.run(["doctor", "--lang", "zh"], state=state) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "没有需要处理的问题。"
@@ -184,32 +185,19 @@ def test_a_disk_that_fills_up_is_told_before_it_is_full(
     assert found("disk", settings)[0][0] == standing
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/var/lib/kb", "ext4"),
-        ("/home/me/.local/share", "nfs4"),
-        ("/home/me/local/kb", "xfs"),
-        ("/homes/kb", "ext4"),
-        ("/mnt/my disk/kb", "fuse.sshfs"),
-    ],
-)
-def test_the_file_system_is_that_of_the_deepest_mount(path: str, kind: str) -> None:
-    """By whole names of folders, blanks written as the system writes them."""
-    assert file_system(Path(path), MOUNTS) == kind
-
-
 def test_a_network_file_system_is_told(
     found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A database's locks cannot be trusted there."""
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 0 0:1 / / rw - ext4 a rw\n2 1 0:2 / {tmp_path} rw - nfs4 b rw\n")
-    monkeypatch.setattr(doctor, "MOUNTS", mounts)
+    monkeypatch.setattr(file_system, "MOUNTS", mounts)
     ((standing, what, todo),) = found("file_system", Settings(home=tmp_path / "home"))
-    assert standing == "warn"
+    assert standing == "fail"
     assert "nfs4" in what
     assert "TIMEOUT_KB_HOME" in todo
+    mounts.write_text("1 0 0:1 / / rw - 9p a rw\n")
+    assert found("file_system", Settings(home=tmp_path / "home"))[0][0] == "warn"
 
 
 def test_a_damaged_or_foreign_database_is_told(found: Found, home: Path) -> None:
@@ -241,18 +229,71 @@ def test_a_damaged_index_is_told_with_the_repair(found: Found, home: Path) -> No
     settings = Settings(home=home)
     ((standing, what, _),) = found("index", settings)
     assert (standing, "up to date" in what) == ("ok", True)
-    (victim,) = (home / "index").glob("gen-*/catalogue*")
+    (victim,) = (home / "index").glob("*/gen-*/catalogue*")
     victim.write_bytes(victim.read_bytes()[:-1])
     ((standing, what, todo),) = found("index", settings)
     assert (standing, "ingest --rebuild" in todo) == ("fail", True)
     assert "damaged" in what
-    stamp = home / "opened.json"
-    stamp.write_text(stamp.read_text().replace("@", "@0"))
+    (folder,) = (home / "index").iterdir()
+    folder.rename(home / "index" / ("0" * 16))
     ((standing, what, _),) = found("index", settings)
     assert (standing, "next command" in what) == ("ok", True)
     shutil.rmtree(home / "index")
     ((standing, what, _),) = found("index", settings)
     assert (standing, "not there yet" in what) == ("ok", True)
+
+
+def test_what_is_kept_is_counted(found: Found, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers, conversations and captures, with what they may take; nearly full is to mind."""
+    settings = Settings(home=home)
+    store = Store.open(home / "kb.sqlite3")
+    store.records.put_diagnosis("d", b"x" * 600_000, created_s=1.0)
+    store.records.put_conversation("c", b"y" * 700_000, now_s=1.0)
+    store.close()
+    (home / "captures").mkdir()
+    (home / "captures" / "timeout-kb-job-1.tar.zst").write_bytes(b"z" * 300_000)
+    kept = "1 diagnosis and 1 conversation, 1.2 MiB of 1024.0 MiB"
+    assert found("kept", settings) == [("ok", f"{kept}; 1 of at most 20 captures, 0.3 MiB", "")]
+    monkeypatch.setattr("kb.store.quota.ALL_BYTES", 1_400_000)
+    ((standing, what, todo),) = found("kept", settings)
+    assert (standing, "1.2 MiB of 1.3 MiB" in what, "oldest" in todo) == ("warn", True, True)
+
+
+def test_a_damaged_database_is_repaired_from_the_latest_backup(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each step is a line; without a backup the way out is named; a whole one stays as it is."""
+    state = State(settings_source=lambda: Settings(home=home, port=0, web_port=0))
+    assert cli.run(["doctor", "--repair"], state=state) == 0
+    assert capfd.readouterr().err.startswith("the database is whole")
+    path, whole = home / "kb.sqlite3", (home / "kb.sqlite3").read_bytes()
+    path.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
+    assert cli.run(["doctor", "--repair"], state=state) == 1
+    damaged, refusal = capfd.readouterr().err.splitlines()
+    assert "is damaged" in damaged
+    assert "--from" in refusal
+    path.write_bytes(whole)
+    assert cli.run(["backup", "--keep", "1"], state=state) == 0
+    assert ", checked" in capfd.readouterr().out
+    path.write_bytes(whole[:8192] + bytes(len(whole) - 8192))
+    assert cli.run(["search", "NCCL"], state=state) == 1
+    refusal = capfd.readouterr().err
+    assert "timeout-kb doctor --repair" in refusal
+    assert "timeout-kb backup" in refusal
+    assert cli.run(["doctor", "--repair"], state=state) == 0
+    out, err = capfd.readouterr()
+    steps = [line.split(" ")[1] for line in err.splitlines()]
+    assert steps == ["database", "backup", "damaged", "database"]
+    assert "backups: the latest of" in out
+    with state.service() as service:
+        assert service.store.count() == len(service.knowledge.cases)
+        assert service.search("NCCL timeout").hits
+
+
+def test_the_commands_say_how_many_backups_stay() -> None:
+    """The option's default is the library's."""
+    (keep,) = (option for option in backup_command.params if option.name == "keep")
+    assert keep.default == KEPT
 
 
 def test_a_wrong_file_of_the_team_is_named(found: Found, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kb.bootstrap import open_service
-from kb.diagnose.verdict import query_text
 from kb.settings import Settings
 
 RUNS = 200
@@ -69,11 +68,11 @@ def main() -> int:
         log.write_text(LOG)
         service = open_service(Settings(home=home))
         reading = service.reader.read_text(LOG)
-        found = service.similar(reading)
+        found, query = service.similar(reading), service.engine.query_text(reading)
         entries = service.entries_of(found)
         stages = {
             "read the log": lambda: service.reader.read_text(LOG),
-            "search alone (baseline)": lambda: service.searcher.search(query_text(reading)),
+            "search alone (baseline)": lambda: service.searcher.search(query),
             "weigh the evidence": lambda: service.engine.judge(reading, found.hits, entries),
             "whole diagnosis": lambda: service.diagnose_text(LOG),
         }

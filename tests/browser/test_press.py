@@ -30,8 +30,10 @@ OPENED_AND_REACHED = """([summary, inside]) => {
 }"""
 RESTS = """([one, quiet]) => {
   const now = one.getBoundingClientRect().y + document.querySelector(".stMain").scrollTop;
-  if (window.tkPlace?.now !== now) window.tkPlace = {now, since: performance.now()};
-  return performance.now() - window.tkPlace.since >= quiet;
+  if (window.tkPlace?.now !== now) window.tkPlace = {now, looks: 0, since: performance.now()};
+  window.tkPlace.looks += 1;
+  const {since, looks} = window.tkPlace;
+  return performance.now() - since >= quiet && looks * 30 >= quiet;
 }"""
 PLACE = "one => one.getBoundingClientRect().y + document.querySelector('.stMain').scrollTop"
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 START = "from app.cli.main import main; main()"
-START_S = 120
-STOP_S = 30
+START_S = 300  # two servers on a busy machine
+STOP_S = 120
 POLL_S = 0.1  # between two looks at what the servers say
-WAIT_MS = 30_000  # for an element; an answer takes a second, a busy machine more
+WAIT_MS = 120_000  # for an element; an answer takes a second, on a busy machine a hundred
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -40,11 +40,12 @@ STILL = (Path(__file__).parent / "still.js").read_text(encoding="utf-8")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Addresses of the running page and API, and the state folder of both."""
+    """Addresses of the running page and API, the state folder of both, and who started them."""
 
     page: str
     api: str
     home: Path
+    pid: int
 
 
 @contextlib.contextmanager
@@ -67,7 +68,7 @@ def running(home: Path, **variables: str) -> Iterator[Site]:
         )
         try:
             page, api = _addresses(process, said)
-            yield Site(page=page, api=api, home=home)
+            yield Site(page=page, api=api, home=home, pid=process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=STOP_S)

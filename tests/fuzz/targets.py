@@ -24,6 +24,7 @@ from kb.settings_check.job import JobReader
 from kb.text.line_kind import read_lines
 from kb.text.redact import redact
 from kb.types.incident import Incident
+from tests.fuzz import faces
 
 INPUTS = Path(__file__).parent / "inputs"  # what failed once
 SMALL = 12  # cases of the knowledge base that answers
@@ -46,11 +47,23 @@ class Target:
     words: tuple[bytes, ...] = SPLICES
 
 
+def small_data(data: Path, shipped: Path) -> None:
+    """Make `data` the shipped knowledge with a few of its cases."""
+    data.mkdir()
+    for part in shipped.iterdir():
+        if part.name != "cases":
+            (data / part.name).symlink_to(part)
+    (data / "cases").mkdir()
+    for case in sorted((shipped / "cases").glob("*.md"))[:SMALL]:
+        (data / "cases" / case.name).symlink_to(case)
+
+
 class Targets:
     """All targets over one small knowledge base in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.stack = contextlib.ExitStack()  # what targets have open
 
     @cached_property
     def service(self) -> Service:
@@ -59,14 +72,13 @@ class Targets:
         from kb.settings import Settings, shipped_data
 
         data = self._folder / "data"
-        data.mkdir()
-        for part in shipped_data().iterdir():
-            if part.name != "cases":
-                (data / part.name).symlink_to(part)
-        (data / "cases").mkdir()
-        for case in sorted((shipped_data() / "cases").glob("*.md"))[:SMALL]:
-            (data / "cases" / case.name).symlink_to(case)
+        small_data(data, shipped_data())
         return open_service(Settings(home=self._folder / "home", data=data))
+
+    def close(self) -> None:
+        """Close all that targets opened."""
+        self.stack.close()
+        self.service.close()
 
     def of(self, name: str) -> Target:
         """The target of that name.
@@ -187,6 +199,8 @@ RUNS: Mapping[str, Callable[[Targets], Callable[[bytes], object]]] = {
     "redact": _redact,
     "chat": _chat,
     "diagnosis": _diagnosis,
+    "api": faces.api,
+    "slack": faces.slack,
 }
 
 
@@ -296,6 +310,8 @@ SEEDS: Mapping[str, Callable[[], tuple[bytes, ...]]] = {
     ),
     "chat": lambda: QUESTIONS + _logs()[:10],
     "diagnosis": lambda: (*QUESTIONS, SCRIPT, *_logs()),
+    "api": faces.api_seeds,
+    "slack": faces.slack_seeds,
 }
 
 

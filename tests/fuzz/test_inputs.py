@@ -19,7 +19,7 @@ def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Targets]:
     """All targets over one small knowledge base."""
     targets = Targets(tmp_path_factory.mktemp("fuzz"))
     yield targets
-    targets.service.close()
+    targets.close()
 
 
 @pytest.mark.parametrize("path", FAILED, ids=[f"{p.parent.name}/{p.name}" for p in FAILED])

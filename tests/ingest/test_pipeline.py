@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from ingest import Ingestor
-from ingest.pipeline import GROUP
+from ingest.pipeline import GROUP, ImportRecord, reader_stamp
 from kb.errors import StoreError
-from tests.ingest.fakes import MemorySink
+from kb.store import Store
+from kb.types.entries import Entry
+from kb.types.incident import LogReading
+from tests.ingest.fakes import MemorySink, WatchdogReader
 from tests.ingest.pages import ARTICLES, EN, SITES, ZH, text_page
 
 Write = Callable[[str, str | bytes], Path]
@@ -222,3 +225,119 @@ def test_shipped_cases_are_cases(
     assert all(
         any(chunk.language == language for chunk in entry.chunks) for entry in sink.iter_entries()
     )
+
+
+# --- the same files again ------------------------------------------------------------------------
+
+
+class CountingReader(WatchdogReader):
+    """Counts the logs it reads."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def read_paths(self, paths: Sequence[Path]) -> LogReading:
+        """Read log files."""
+        self.read += [path.name for path in paths]
+        return super().read_paths(paths)
+
+
+class StoreSink(MemorySink):
+    """A real store, without a search index."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+
+    def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
+        """Store a group."""
+        self.groups.append(len(entries))
+        return self.store.upsert(entries)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    store = Store.open(tmp_path / "home" / "kb.sqlite3")
+    yield store
+    store.close()
+
+
+def _log(number: int) -> str:
+    return LOG.replace("SeqNum=88", f"SeqNum={number}")
+
+
+def test_files_that_did_not_change_are_not_read_again(
+    write: Write, store: Store, data_dir: Path
+) -> None:
+    """By their content; a changed file, a lost entry, another reader make them be read."""
+    paths = [write(f"{number}.log", _log(number)) for number in range(3)]
+    paths += [write("page.txt", PAGE), write("threads.jsonl", thread(1) + thread(2))]
+    reader = CountingReader()
+
+    def again(stamp: str = "1") -> tuple[int, int, int, list[str]]:
+        reader.read.clear()
+        record = ImportRecord(store.imported_files, stamp)
+        ingestor = Ingestor(StoreSink(store), reader, data=data_dir, record=record)
+        report = ingestor.ingest_paths(paths)
+        assert len(report.entries) == 6
+        return report.added, report.unchanged, report.known_files, list(reader.read)
+
+    logs = ["0.log", "1.log", "2.log"]
+    assert again() == (6, 0, 0, logs)
+    assert again() == (0, 6, 5, [])
+    write("1.log", _log(7))
+    assert again()[2:] == (4, ["1.log"])
+    (lost,) = (entry.id for entry in store.iter_entries() if entry.source_key == str(paths[0]))
+    store.delete([lost])
+    assert again() == (1, 5, 4, ["0.log"])
+    assert again("2") == (0, 6, 0, logs)
+    assert again("1")[2] == 0
+
+
+def test_what_was_refused_or_noted_is_told_again(
+    write: Write, store: Store, data_dir: Path
+) -> None:
+    """A file with something to say about is read every time, and a copy named every time."""
+    paths = [write("a.log", _log(1)), write("copy.log", _log(1)), write("calm.log", "step 1\n")]
+    paths.append(write("threads.jsonl", thread(1) + "no JSON\n"))
+    record = ImportRecord(store.imported_files, "1")
+    reports = [
+        Ingestor(StoreSink(store), CountingReader(), data=data_dir, record=record).ingest_paths(
+            paths
+        )
+        for _ in range(2)
+    ]
+    assert [report.known_files for report in reports] == [0, 1]
+    assert reports[0].refused == reports[1].refused != ()
+    assert reports[0].notes == reports[1].notes != ()
+
+
+def test_an_interrupted_run_reads_again_what_is_not_stored(
+    write: Write, store: Store, data_dir: Path
+) -> None:
+    """A file is known once its entries are in the store, not before."""
+    paths = [write(f"{number}.log", _log(number)) for number in range(GROUP + 3)]
+    record, sink = ImportRecord(store.imported_files, "1"), StoreSink(store)
+
+    def fail(entries: Sequence[Entry]) -> Mapping[str, int]:
+        if sink.groups:
+            raise KeyboardInterrupt
+        return StoreSink.apply(sink, entries)
+
+    sink.apply = fail  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        Ingestor(sink, CountingReader(), data=data_dir, record=record).ingest_paths(paths)
+    reader = CountingReader()
+    report = Ingestor(StoreSink(store), reader, data=data_dir, record=record).ingest_paths(paths)
+    assert (report.added, report.known_files, len(reader.read)) == (3, GROUP, 3)
+
+
+def test_the_reader_is_another_when_words_or_knowledge_change(tmp_path: Path) -> None:
+    """A changed file of the data, or knowledge of another digest."""
+    (tmp_path / "ingest").mkdir()
+    (tmp_path / "ingest" / "words.yaml").write_text("a")
+    first = reader_stamp(tmp_path, "k1")
+    assert reader_stamp(tmp_path, "k1") == first != reader_stamp(tmp_path, "k2")
+    (tmp_path / "ingest" / "words.yaml").write_text("ab")
+    assert reader_stamp(tmp_path, "k1") != first

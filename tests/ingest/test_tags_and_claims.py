@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ingest.tags import causes_anywhere, causes_in, project_of, stage_of, tags_of, versions_of
-from ingest.wordlists import WordLists
+from ingest.wordlists import WordLists, with_filter
+from kb.text.expression_filter import ExpressionFilter
 from kb.types.incident import Incident
 
 CAUSES = [
@@ -141,3 +144,48 @@ def test_versions(text: str, versions: dict[str, str], words: WordLists) -> None
 def test_project(title: str, url: str, project: str) -> None:
     """The repository of the address, else the name a Chinese title starts with."""
     assert project_of(title, url) == project
+
+
+@pytest.fixture(scope="module")
+def fast(words: WordLists, tmp_path_factory: pytest.TempPathFactory) -> WordLists:
+    """The lists as a run over many files uses them."""
+    return with_filter(words, tmp_path_factory.mktemp("cache"))
+
+
+def test_one_pass_finds_what_each_expression_finds(
+    words: WordLists, fast: WordLists, data_dir: Path
+) -> None:
+    """Tags and causes of write-ups, of titles and of every name are the same either way."""
+    cases = sorted((data_dir / "cases").glob("*.md"))[::12]
+    texts = [*(case.read_text("utf-8") for case in cases), *(text for text, _ in CAUSES)]
+    texts += [name for name, _ in (*words.frameworks, *words.hardware, *words.ops)]
+    texts += ["", "K\u212a \u017f \ud800", "x" * 5000]
+    for text in texts:
+        title, _, rest = text.partition("\n")
+        units = text.split("\n")
+        assert tags_of(title, rest, fast) == tags_of(title, rest, words), text
+        assert causes_in(units, fast) == causes_in(units, words), text
+        assert causes_anywhere(text, fast) == causes_anywhere(text, words), text
+
+
+def test_one_pass_leaves_little_to_look_for(fast: WordLists) -> None:
+    """Of the expressions those remain that may stand in the text, without which nothing is won."""
+    left = fast.within("RCCL hangs on MI300X after the all-reduce; 主进程下载数据耗时")
+    assert [name for name, _ in left.backends] == ["rccl"]
+    assert [name for name, _ in left.hardware] == ["mi300"]
+    assert "rank0-long-work" in {cue.cause for cue in left.cues}
+    assert len(left.tag_expressions()) < len(fast.tag_expressions()) / 8
+
+
+def test_what_was_compiled_is_kept(words: WordLists, fast: WordLists, tmp_path: Path) -> None:
+    """The next process reads it; one damaged is compiled anew, and earlier ones go."""
+    expressions = ["(?<!a)bc(?=d)", "nccl"]
+    (tmp_path / "words-0000.hsdb").write_bytes(b"of an earlier release")
+    first = ExpressionFilter(expressions, cache=tmp_path)
+    (path,) = tmp_path.iterdir()
+    content = path.read_bytes()
+    assert first.possible("xbcd", "NCCL") == {0, 1}
+    assert ExpressionFilter(expressions, cache=tmp_path).possible("a NCCL") == {1}
+    path.write_bytes(content[:100])
+    assert ExpressionFilter(expressions, cache=tmp_path).possible("bcd") == {0}
+    assert path.read_bytes() == content

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 import kb
-from kb.bootstrap import STAMP, open_service, sync_cases
+from kb.bootstrap import open_service, sync_cases
 from kb.errors import NotFoundError, StoreError
 from kb.knowledge.cases import CASES_KEY
 from kb.service import Service
@@ -180,8 +179,10 @@ def test_threads_get_the_answers_one_thread_gets(service: Service) -> None:
     assert wrong == []
 
 
-def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(service: Service) -> None:
-    """Added, searchable at once, deleted, not found any more."""
+def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Added, searchable at once, deleted, not found any more; who searched before goes on."""
     case = service.knowledge.cases[0]
     section = replace(case.sections[0], text="the flux capacitor quenched on rank 88")
     entry = replace(
@@ -206,6 +207,10 @@ def test_an_entry_added_at_run_time_is_found_and_gone_when_deleted(service: Serv
     assert [hit.entry_id for hit in found.hits] == [entry.id]
     assert service.delete([entry.id]) == 1
     assert service.search("flux capacitor", filters=Filters(kinds=("writeup",))).hits == ()
+    assert service.entries_of(found) == {}
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "similar", lambda *_, **__: found)
+        assert service.diagnose_text(OOM_LOG).causes[0].id == "rank-crash"
     with pytest.raises(NotFoundError):
         service.entry(entry.id)
 
@@ -263,61 +268,6 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
     assert len(said) == 1
     assert [hit.entry_id for hit in mended.search("tokenizer takes 30 minutes").hits] == before
     mended.close()
-
-
-CHANGED = "the shipped model, word lists or filters changed: building the search index anew"
-
-
-def _stamp(home: Path, **changes: object) -> None:
-    path = home / STAMP
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def _spoil_manifest(home: Path) -> None:
-    """Make the index one of another model."""
-    for path in (home / "index").glob("gen-*/manifest.json"):
-        text = path.read_text()
-        path.write_text(text.replace("timeout-kb-bilingual", "another-model"))
-
-
-def test_an_updated_program_builds_its_index_anew_and_says_so(tmp_path: Path) -> None:
-    """Another shipped model since the last opening: one line, a new index, the same answers."""
-    settings = Settings(home=tmp_path / "home")
-    first = open_service(settings)
-    before = [hit.entry_id for hit in first.search("tokenizer takes 30 minutes").hits]
-    first.close()
-    _stamp(settings.home, model="older")
-    said: list[str] = []
-    second = open_service(settings, notify=said.append)
-    assert [hit.entry_id for hit in second.search("tokenizer takes 30 minutes").hits] == before
-    assert said == [CHANGED]
-    second.close()
-
-
-def test_a_new_filter_is_built_into_an_old_index(tmp_path: Path) -> None:
-    """A program with another facet than the last one builds its index anew, and says so once."""
-    settings = Settings(home=tmp_path / "home")
-    open_service(settings).close()
-    _stamp(settings.home, facets=["cause"])
-    said: list[str] = []
-    second = open_service(settings, notify=said.append)
-    found = second.search("tokenizer takes 30 minutes")
-    assert found.facets["hardware"] == second.store.facets()["hardware"]
-    assert said == [CHANGED]
-    second.close()
-    open_service(settings, notify=said.append).close()
-    assert said == [CHANGED]
-
-
-def test_an_index_that_is_not_what_was_built_is_made_anew(tmp_path: Path) -> None:
-    """The stamp says the program is the same, so the index is damaged; it is made once."""
-    settings = Settings(home=tmp_path / "home")
-    open_service(settings).close()
-    _spoil_manifest(settings.home)
-    said: list[str] = []
-    for _ in range(2):
-        open_service(settings, notify=said.append).close()
-    assert len(said) == 1
 
 
 def test_a_new_state_folder_is_its_owners_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.context import ApiContext, Lang, Wait, context_of
+from app.api.context import SHORT_BYTES, ApiContext, Lang, Wait, context_of
 from app.api.requests import JSON, answer_type, read_json
 from app.api.responses import EVENTS, event, event_form, json_response
 from app.api.schemas import ChatRequest, Transcript
@@ -61,7 +61,9 @@ async def talk(request: Request, lang: Lang = None, wait: Wait = 0) -> Response:
     body = await read_json(request, ChatRequest, limit=context.settings.max_body)
     language = body.lang or context.language(request, lang)
     chat = await context.run(lambda: _chat(request))
-    reply = await context.run(lambda: _answer(context, chat, body, language))
+    reply = await context.run(
+        lambda: _answer(context, chat, body, language), long=len(body.message) > SHORT_BYTES
+    )
     headers = {"Vary": "Accept, Accept-Language", "Content-Language": reply.language}
     add = partial(chat.follow_up, reply.conversation)
     if form == JSON:

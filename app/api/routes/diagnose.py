@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api import requests
 from app.api.answer_cache import CachedAnswer, answer_key
-from app.api.context import ApiContext, Lang, Wait, context_of
+from app.api.context import SHORT_BYTES, ApiContext, Lang, Wait, context_of
 from app.api.diagnose_form import FORM_SCHEMA, TEXT_SCHEMA, DiagnoseOptions, parse_form
 from app.api.problems import problem_of
 from app.api.requests import (
@@ -58,7 +58,6 @@ from kb.files.archives import is_compressed
 from kb.types.answer import Diagnosis
 from kb.types.incident import LogReading
 
-SHORT_BYTES = 256 * 1024  # bodies up to this size are answered in turn, larger ones beside
 OCTETS = "application/octet-stream"
 RAW = frozenset(
     {
@@ -220,7 +219,7 @@ async def _of_form(
     async with read_form(request, limit=context.settings.max_body) as fields:
         form = parse_form(fields, options)
         set_language(request, form.options.language)
-        long = long or form.has_archive
+        long = long or form.may_take_long
         return await _diagnose(context, lambda: form.read(context.service), form.options, long=long)
 
 
@@ -265,7 +264,8 @@ async def _of_item(
     """Diagnose a JSON body or one of a batch."""
     set_language(request, item.lang)
     read = partial(context.service.read_text, item.text)
-    return await _diagnose(context, read, options.overridden(item))
+    long = len(item.text) > SHORT_BYTES
+    return await _diagnose(context, read, options.overridden(item), long=long)
 
 
 def _response(

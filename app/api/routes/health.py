@@ -10,7 +10,7 @@ from app.api.auth import read_access
 from app.api.context import context_of
 from app.api.responses import json_response
 from app.api.schemas import Alive
-from kb.service import HealthReport
+from kb.components import HealthReport
 
 router = APIRouter(tags=["operation"])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from kb.chat.assessment import Assessment
 from kb.chat.checks import is_foreign
 from kb.chat.meaning import UserRequest
+from kb.chat.passages import PassageFinder
 from kb.chat.phrases import Phrasebook
 from kb.chat.types import (
     Change,
@@ -24,6 +25,7 @@ from kb.diagnose.wording import Placed, model_percent, place
 from kb.knowledge.framework_names import framework_names
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
+from kb.text.tokenizer import default_tokenizer
 from kb.types.answer import Diagnosis, Evidence, RankedCause
 from kb.types.entries import NoteHit
 from kb.types.incident import Incident
@@ -37,6 +39,7 @@ INLINE_CHARS = 120  # of a quote inside a sentence; the citation has more
 MAX_SOURCES = 3  # pages cited for one statement
 MIN_NATS = 0.15  # weaker evidence is not worth a tired person's time
 REASONS = 3  # shown of one line
+SHORT_QUESTION = 4  # words of a question that leans on what the message says before it
 Switch = Literal["", "other", "earlier"]
 
 
@@ -75,12 +78,14 @@ class IntentAnswer:
     Attributes:
         assessment: of the incident now; `before` that before the message, `changes` between them.
         question: the next one to ask.
+        passages: finds sentences of the knowledge that answer a free question.
         is_alone: whether nothing else is answered of the message.
         statements, focus, cases: what is said, the cause it is about, the cases it shows.
     """
 
     service: Service
     phrases: Phrasebook
+    passages: PassageFinder
     words: Words
     step: Step
     request: UserRequest
@@ -92,6 +97,13 @@ class IntentAnswer:
     focus: str = ""
     cases: tuple[str, ...] = ()
     is_alone: bool = True
+
+    @property
+    def question_text(self) -> str:
+        """What is asked; a few words lean on what the message says before them."""
+        text = self.request.text
+        is_short = len(default_tokenizer().tokens(text)) <= SHORT_QUESTION
+        return f"{self.request.context} {text}".strip() if is_short else text
 
     @property
     def conversation(self) -> Conversation:
@@ -221,7 +233,9 @@ class IntentAnswer:
         evidence = [
             item
             for item in (ranked.evidence if ranked else ())
-            if item.weight * speaks >= MIN_NATS and (cases or item.kind != "case")
+            if item.weight * speaks >= MIN_NATS
+            and (cases or item.kind != "case")
+            and (item.quote or item.kind != "reader")
         ]
         evidence.sort(key=lambda item: item.kind == "case")
         for group in _by_quote(evidence)[:limit]:

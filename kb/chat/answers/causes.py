@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer
 from kb.chat.checks import mid_sentence
+from kb.chat.sentences import sentences
 from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.wording import is_likely, model_percent
 from kb.types.incident import Incident
 from kb.types.knowledge import Fix
 
 FOR_SHOWN = 2
+SENTENCES_SHOWN = 2  # of how a cause comes about
 AGAINST_SHOWN = 1
 GENERAL_SHOWN = 2  # causes explained before there is a log; “the network” means two
 ABSENT_SHOWN = 1
 TYPICAL_NATS = 2.0  # a line that says this much about a cause would be expected under it
 SHOWS_SHOWN = 1
 FIXES_SHOWN = 2
+PLAN_SHOWN = 3  # of what to do in order
 STEPS_SHOWN = 2
 COMMANDS_SHOWN = 1
 NEXT_SHOWN = 2
@@ -43,15 +46,31 @@ def answer_why(answer: IntentAnswer) -> None:
 
 
 def _why(answer: IntentAnswer, cause: str) -> None:
-    entry = answer.knowledge.cause_by_id[cause]
-    text = mid_sentence(entry.definition.get(answer.language))
-    pages = entry.sources
-    label = "chat.guess_leads" if answer.request.is_guess else "chat.stands_at"
-    answer.say_of("verdict", label, cause, quote=text, pages=pages, definition=text)
-    answer.say_evidence(cause, speaks=1, limit=FOR_SHOWN)
-    _say_against(answer, cause)
-    say_confirm(answer, cause)
+    if answer.request.is_guess:
+        pages = answer.knowledge.cause_by_id[cause].sources
+        answer.say_of("verdict", "chat.guess_leads", cause, pages=pages)
+        answer.say_evidence(cause, speaks=1, limit=AGAINST_SHOWN, cases=False)
+        _say_mechanism(answer, cause)
+    else:
+        say_reasons(answer, cause)
     answer.focus = cause
+
+
+def say_reasons(answer: IntentAnswer, cause: str) -> None:
+    """Add what a cause rests on in this incident, how it comes about, and what speaks against."""
+    entry = answer.knowledge.cause_by_id[cause]
+    answer.say_of("verdict", "chat.rests_on", cause, pages=entry.sources)
+    answer.say_evidence(cause, speaks=1, limit=FOR_SHOWN)
+    _say_mechanism(answer, cause)
+    _say_against(answer, cause)
+
+
+def _say_mechanism(answer: IntentAnswer, cause: str) -> None:
+    """Add in a sentence or two how a cause comes about."""
+    entry = answer.knowledge.cause_by_id[cause]
+    told = sentences(entry.definition.get(answer.language))[:SENTENCES_SHOWN]
+    text = (" " if answer.language == "en" else "").join(told)
+    answer.say_of("evidence", "chat.comes_about", cause, quote=text, definition=mid_sentence(text))
 
 
 def _why_not(answer: IntentAnswer, cause: str, leading: str) -> None:
@@ -73,7 +92,6 @@ def _why_not(answer: IntentAnswer, cause: str, leading: str) -> None:
     _say_against(answer, cause)
     if len(answer.statements) == before:
         _say_absent(answer, cause)
-    say_confirm(answer, cause)
 
 
 def say_for(answer: IntentAnswer, cause: str) -> None:
@@ -132,7 +150,6 @@ def answer_sure(answer: IntentAnswer) -> None:
     say_for(answer, leading.id)
     _say_against(answer, leading.id)
     say_runner_up(answer)
-    say_confirm(answer, leading.id)
     answer.focus = leading.id
 
 
@@ -210,6 +227,33 @@ def answer_fix(answer: IntentAnswer) -> None:
             say_fix(answer, subject, fix, number)
         else:
             _say_title(answer, subject, fix, number)
+
+
+def answer_plan(answer: IntentAnswer) -> None:
+    """The fixes in the order in which to try them, a line each, and what to type for the first."""
+    subject = answer.subject
+    fixes = fixes_of(answer, subject)[:PLAN_SHOWN]
+    if not fixes:
+        answer_fix(answer)
+        return
+    pages = answer.knowledge.cause_by_id[subject].sources
+    answer.say_of("verdict", "chat.plan", subject, pages=pages)
+    for number, fix in enumerate(fixes, start=1):
+        title, steps = fix.title.get(answer.language), fix.steps[:1]
+        step = steps[0].get(answer.language) if steps else title
+        commands = [item for item in fix.commands if not answer.is_for_others((), item)]
+        answer.say_of(
+            "fix",
+            "chat.plan_step",
+            subject,
+            quote=title,
+            pages=fix.sources,
+            command="".join(commands[:1]) if number == 1 else "",
+            number=number,
+            title=title,
+            step=step,
+        )
+    answer.focus = subject
 
 
 def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:

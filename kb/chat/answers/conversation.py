@@ -6,6 +6,7 @@ from kb.chat.answers.answer import IntentAnswer, cite_remark, shorten
 from kb.chat.answers.movement import say_changes, say_first_fix
 from kb.chat.assessment import CHECK_RESULT
 from kb.chat.types import CheckResult
+from kb.diagnose.wording import model_percent
 
 
 def answer_language(answer: IntentAnswer) -> None:
@@ -14,7 +15,21 @@ def answer_language(answer: IntentAnswer) -> None:
 
 
 def answer_recap(answer: IntentAnswer) -> None:
-    """What the person wrote of the incident so far."""
+    """The incident in a few lines; what the person wrote of it where that is asked for."""
+    if answer.leading is None or answer.phrases.asks_for_own_words(answer.request.text):
+        _say_own_words(answer)
+        return
+    diagnosis, leading = answer.diagnosis, answer.leading
+    if diagnosis is not None:
+        answer.say_of("verdict", "chat.summary", leading.id, headline=diagnosis.headline)
+    answer.say_evidence(leading.id, speaks=1, limit=1, cases=False)
+    say_first_fix(answer, leading.id)
+    for other in list(answer.ranked.values())[1:2]:
+        unknown = model_percent(diagnosis.unknown_probability) if diagnosis else ""
+        answer.say_of("evidence", "chat.summary_open", other.id, unknown=unknown)
+
+
+def _say_own_words(answer: IntentAnswer) -> None:
     remarks, results = answer.conversation.remarks, answer.conversation.check_results
     endings = answer.conversation.endings
     told = remarks or results or endings

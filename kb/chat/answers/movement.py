@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kb.chat.answers.answer import IntentAnswer, cite_remark, shorten
 from kb.chat.answers.causes import fixes_of
 from kb.chat.types import Change
 from kb.diagnose.wording import model_percent
 
+MUCH = 0.1  # probability by which a cause that moved less than another is worth a word
+_DIRECTIONS = {True: "chat.speaks_for", False: "chat.speaks_against"}
+
 
 def say_changes(answer: IntentAnswer, *, limit: int | None = None) -> None:
-    """Add the causes that moved, most first, and the new evidence that moved them."""
-    told = [change for change in answer.changes if change.why] or list(answer.changes)
-    for change in told[:limit]:
-        _say_change(answer, change)
+    """Add the causes that moved, most first, a sentence for each piece of new evidence."""
+    changes = [change for change in answer.changes if change.why] or list(answer.changes)
+    changes = [change for change in changes if change in changes[:1] or _by(change) >= MUCH]
+    by_evidence: dict[tuple[str, ...], list[Change]] = {}
+    for change in changes[:limit]:
+        why = () if answer.step.event == "retracted" else change.why
+        by_evidence.setdefault(why, []).append(change)
+    for why, moved in by_evidence.items():
+        _say_moved(answer, why, moved)
 
 
-def _say_change(answer: IntentAnswer, change: Change) -> None:
-    direction = "rises" if change.after > change.before else "falls"
-    label = f"chat.{direction}" if change.why else f"chat.{direction}_alone"
+def _by(change: Change) -> float:
+    return abs(change.after - change.before)
+
+
+def _say_moved(answer: IntentAnswer, why: tuple[str, ...], moved: Sequence[Change]) -> None:
+    titles = [
+        answer.words(
+            "chat.moves_back" if not why else _DIRECTIONS[change.after > change.before],
+            title=change.title,
+            before=model_percent(change.before),
+            after=model_percent(change.after),
+        )
+        for change in moved
+    ]
     answer.say(
         "change",
-        "chat.moves_back" if answer.step.event == "retracted" else label,
-        [*map(cite_remark, change.why), answer.cite(change.cause)],
-        title=change.title,
-        before=model_percent(change.before),
-        after=model_percent(change.after),
-        quotes=listing(answer, change.why),
+        "chat.speaks" if why else "chat.moved",
+        [*map(cite_remark, why), *(answer.cite(change.cause) for change in moved)],
+        moved=answer.words.listing(titles),
+        quotes=listing(answer, why),
     )
 
 

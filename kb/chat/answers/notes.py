@@ -10,6 +10,7 @@ from kb.types.entries import NoteHit
 
 OTHERS_SHOWN = 1  # notes named beside the one that is shown
 BESIDE_SETTING = 0.5  # score of a note that is told beside what a setting is
+OWN_FRAMEWORK = 0.1  # of a score that a note about the job's framework is worth besides
 FRAMEWORKS = 1  # of the incident that a question is taken to be about
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -38,19 +39,21 @@ def answer_setting_question(answer: IntentAnswer) -> None:
         answer.say("note", "chat.no_answer")
 
 
-def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ...]:
+def find_notes(answer: IntentAnswer, *, least: float = 0.0, about: str = "") -> tuple[NoteHit, ...]:
     """The notes for the question, best first, those below a score of `least` left out.
+
+    It is `about` what it points at, where it does.
 
     Of a question that names no framework the incident's is meant; of a variable only what names
     it answers.
     """
-    question, request = answer.request.text, answer.request
+    question, request = f"{answer.question_text} {about}".strip(), answer.request
     hits = list(answer.service.find_notes(question, answer.language))
     if not request.platforms and answer.incident.frameworks:
         told = " ".join((question, *answer.incident.frameworks[:FRAMEWORKS]))
         hits += answer.service.find_notes(told, answer.language)
     hits.sort(key=lambda hit: -hit.score)
-    named = set(request.settings)
+    named = {name for name in request.settings if name in answer.knowledge.advice_by_id}
     best = {
         hit.note.id: hit
         for hit in reversed(hits)
@@ -58,7 +61,13 @@ def find_notes(answer: IntentAnswer, *, least: float = 0.0) -> tuple[NoteHit, ..
         and not answer.conversation.excluded_by(hit.note.frameworks)
         and (not named or named.intersection(hit.note.settings))
     }
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, hit.note.id)))
+    uses = answer.assessment.verdict.uses if answer.assessment else frozenset()
+
+    def worth(hit: NoteHit) -> tuple[float, str]:
+        is_own = bool(uses.intersection(hit.note.frameworks) - {"pytorch"})
+        return -hit.score - (OWN_FRAMEWORK if is_own else 0.0), hit.note.id
+
+    return tuple(sorted(best.values(), key=worth))
 
 
 def say_note(answer: IntentAnswer, hit: NoteHit) -> None:

@@ -1,29 +1,38 @@
 """Answers to questions by what they ask for: each begins with what was asked, in a few lines.
 
-Why the ranking moved, what it is by now, which of several, whether something would help, what
-something means, how it is done. What nothing here has a source for is said to be so.
+Why the ranking moved, what it is by now, which of several, in what order to act, whether something
+would help or is so, what something means, how it is done. What nothing here has a source for is
+said to be so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kb.chat.answers.answer import IntentAnswer, cite_note, cite_remark, shorten
-from kb.chat.answers.causes import say_confirm, say_definition, say_fix, say_for
-from kb.chat.answers.conversation import say_kept
-from kb.chat.answers.movement import listing
+from kb.chat.answers.answer import IntentAnswer, cite_note
+from kb.chat.answers.causes import (
+    POSSIBLE,
+    answer_plan,
+    answer_why,
+    say_definition,
+    say_fix,
+    say_for,
+    say_reasons,
+)
+from kb.chat.answers.conversation import answer_recap, say_kept
 from kb.chat.answers.notes import find_notes, say_note
+from kb.chat.answers.passages import ANSWERS, SURELY, say_passages
+from kb.chat.answers.ranking import answer_choice, answer_movement, answer_standing
 from kb.chat.checks import find_check, mid_sentence
-from kb.chat.types import Change, Intent, QuestionForm, Turn
-from kb.diagnose.wording import model_percent
+from kb.chat.types import Intent, QuestionForm
 from kb.text.tokenizer import default_tokenizer
 from kb.types.knowledge import Cause, Check, Fix
 
-STANDING_SHOWN = 3  # causes named when asked what it is by now
 FITTING_FIX = 1.3  # points of likeness from which a fix is what a question speaks of
-POINTS_OF_ONE = 0.5  # such points that a nearly certain cause is worth beside an unlikely one
-NOTE_ANSWERS = 0.5  # score of a note that answers a question of what something means or how
-NOTE_MAY_ANSWER = 0.45  # of one that does where nothing else does
+POSSIBLE_FIX = 0.7  # of those points, from which it is a fix of a possible cause
+POINTS_OF_ONE = 1.0  # such points that a nearly certain cause is worth beside an unlikely one
+NOTE_SURELY = 0.62  # score of a note that answers whatever is asked
+NOTE_ANSWERS = 0.5  # of one that answers a question of what something means or how
 NOTE_NEAR = 0.3  # of one that is worth naming where none answers
 FEW_WORDS = 4  # of a question that points at what was said before: “so what does that mean?”
 STEPS_SHOWN = 2
@@ -33,9 +42,11 @@ NEARLY = 0.5  # of the best cause, from which another is meant as well
 BY_FORM: frozenset[Intent] = frozenset(
     {
         *("why", "sure", "happened", "cause", "fix", "next", "how_to", "search", "similar", "case"),
-        *("recap", "help", "unclear", "off_topic", "impatient", "restart"),
+        *("recap", "help", "unclear", "off_topic", "impatient", "restart", "setting"),
     }
 )
+# Forms of questions about the incident as a whole.
+OF_ALL: frozenset[QuestionForm] = frozenset({"summary", "movement", "standing", "choice", "plan"})
 # Intents that tell little of what is asked.
 OPEN: frozenset[Intent] = frozenset(
     {"why", "happened", "help", "unclear", "off_topic", "how_to", "search"}
@@ -51,31 +62,59 @@ def answer_question(answer: IntentAnswer) -> bool:
     request = answer.request
     if answer.assessment is None or answer.leading is None or request.intent not in BY_FORM:
         return False
-    if answer.phrases.asks_for_record(request.text) and say_kept(answer):
+    if answer.phrases.asks_for_record(request.text) and request.form != "how":
+        if not say_kept(answer):
+            answer.say_of("verdict", "chat.nothing_kept", answer.leading.id)
         return True
-    of_ranking = request.form in ("movement", "standing", "choice")
-    if (request.ordinal and not of_ranking) or (
-        request.is_guess and request.form in ("proposal", "meaning", "how")
-    ):
+    if _is_for_intent(answer):
         return False
-    if request.intent == "happened" and answer.incident.first_error is not None:
-        return False  # the log tells what happened
+    if request.intent == "setting" and request.form in ("", "meaning", "how"):
+        return answer.phrases.asks_for_reason(request.text) and _answer_reason(answer)
     by_form = _FORMS.get(request.form)
     if by_form is not None and by_form(answer):
         return True
+    asks_for_step = request.intent in ("next", "fix") and not _is_plain(answer)
+    if asks_for_step and request.context and not request.causes:
+        return say_passages(answer, least=SURELY)
     if request.intent not in OPEN or request.causes or not _is_long(request.text):
         return False
-    if not _say_note(answer, least=NOTE_MAY_ANSWER) and not _say_subject(answer):
+    return _answer_free(answer)
+
+
+def _is_for_intent(answer: IntentAnswer) -> bool:
+    """Whether a question is answered by its intent alone: the log's story, a place in a list."""
+    request = answer.request
+    if request.intent == "happened" and answer.incident.first_error is not None:
+        return request.form not in ("summary", "plan")
+    if request.intent == "recap" and answer.phrases.asks_for_own_words(request.text):
+        return True
+    asks_whether = request.form in ("proposal", "yes_no")
+    if request.ordinal and request.form not in OF_ALL:
+        count = len(default_tokenizer().tokens(request.text))
+        return not (asks_whether and count > 2 * FEW_WORDS)
+    return request.is_guess and (asks_whether or request.form in ("meaning", "how"))
+
+
+def _answer_reason(answer: IntentAnswer) -> bool:
+    """Why something is so, where a setting is named: it is the incident that is asked about."""
+    if not say_passages(answer, least=SURELY):
+        say_reasons(answer, answer.subject)
+    return True
+
+
+def _answer_free(answer: IntentAnswer) -> bool:
+    """Answer a long question of no form that names no cause."""
+    if _say_note(answer, least=NOTE_SURELY) or say_passages(answer) or _say_subject(answer):
+        return True
+    if answer.request.intent == "why":
+        say_reasons(answer, answer.subject)
+    else:
         say_no_source(answer)
-        if request.intent == "why":
-            entry = answer.knowledge.cause_by_id[answer.leading.id]
-            text = mid_sentence(entry.definition.get(answer.language))
-            answer.say_of("verdict", "chat.by_evidence", entry.id, quote=text, definition=text)
     return True
 
 
 def _say_subject(answer: IntentAnswer) -> bool:
-    """The cause that the question speaks of, how it comes about, and how likely it is.
+    """The cause that the question speaks of, and how likely it is.
 
     A sign in the question tells, else what the learned reader takes it for; of causes that fit
     nearly as well the likelier one is meant.
@@ -95,14 +134,18 @@ def _say_subject(answer: IntentAnswer) -> bool:
     if most < SIGN_NATS:
         return False
     near = [cause for cause in answer.ranked if nats.get(cause, 0.0) >= NEARLY * most]
+    if answer.request.intent == "why":  # why it is so, not whether it is something else
+        near = [cause for cause in near if answer.ranked[cause].probability >= POSSIBLE]
     if not near:
         return False
-    best = near[0]
-    say_definition(answer, best)
-    answer.say_of("evidence", "chat.stands_now", best)
-    say_for(answer, best)
-    say_confirm(answer, best)
+    say_reasons(answer, near[0])
     return True
+
+
+def _is_plain(answer: IntentAnswer) -> bool:
+    """Whether a question names nothing: “how do I fix it?”."""
+    words = default_tokenizer().tokens(answer.request.text)
+    return all(map(answer.phrases.is_filler, words))
 
 
 def _is_long(text: str) -> bool:
@@ -117,145 +160,95 @@ def say_no_source(answer: IntentAnswer) -> None:
         answer.say("hint", "chat.nearest_note", (cite_note(hit),), title=hit.title, id=hit.note.id)
 
 
-# --- the ranking ---------------------------------------------------------------------------------
-
-
-def _movement(answer: IntentAnswer) -> bool:
-    """Why a cause rose or fell: the message that moved it, and by which words."""
-    named = set(answer.request.causes)
-    found = _last_change(answer, named)
-    if found is None:
-        return False
-    turn, change = found
-    label = "chat.moved_with" if change.why else "chat.moved_alone"
-    answer.say(
-        "verdict",
-        label,
-        [answer.cite(change.cause), cite_remark(turn.asked), *map(cite_remark, change.why)],
-        title=answer.title(change.cause),
-        before=model_percent(change.before),
-        after=model_percent(change.after),
-        asked=shorten(turn.asked),
-        quotes=listing(answer, change.why),
-    )
-    rose = [item for item in turn.reply.changes if item.after > item.before]
-    if change.after < change.before and rose:
-        answer.say_of("evidence", "chat.moved_instead", rose[0].cause)
-    answer.say("hint", "chat.put_right")
-    return True
-
-
-def _last_change(answer: IntentAnswer, named: set[str]) -> tuple[Turn, Change] | None:
-    """The last message that moved one of the causes `named`, or any, and how."""
-    for turn in reversed(answer.conversation.turns):
-        changes = [item for item in turn.reply.changes if not named or item.cause in named]
-        if changes:
-            return turn, max(changes, key=lambda item: (abs(item.after - item.before), item.cause))
-    return None
-
-
-def _standing(answer: IntentAnswer) -> bool:
-    """The causes as they stand, and what the first rests on."""
-    diagnosis, leading = answer.diagnosis, answer.leading
-    if diagnosis is None or leading is None:
-        return False
-    words = answer.words
-    listed = words.listing(
-        words("chat.ranked", title=item.title, percent=model_percent(item.probability))
-        for item in list(answer.ranked.values())[:STANDING_SHOWN]
-    )
-    unknown = model_percent(diagnosis.unknown_probability)
-    answer.say_of("verdict", "chat.standing", leading.id, listed=listed, unknown=unknown)
-    say_for(answer, leading.id)
-    say_confirm(answer, leading.id)
-    answer.focus = leading.id
-    return True
+# --- whether something is so, or would help ------------------------------------------------------
 
 
 def _choice(answer: IntentAnswer) -> bool:
-    """Which of two causes, why, and what would tell them apart."""
+    """Which of two causes; of two things to do, what comes of them."""
+    text = answer.request.text
     named = [cause for cause in answer.ranked if cause in answer.request.causes]
-    pointed = len(default_tokenizer().tokens(answer.request.text)) <= 2 * FEW_WORDS
-    if len(named) < 2 and not named and not pointed:
+    if not named and _is_long(text) and not answer.phrases.speaks_of_causes(text):
         return _proposal(answer)
-    others = [cause for cause in answer.ranked if cause not in named]
-    first, second = sorted((*named, *others)[:2], key=list(answer.ranked).index)
-    answer.say(
-        "verdict",
-        "chat.rather",
-        (answer.cite(first), answer.cite(second)),
-        title=answer.title(first),
-        percent=answer.percent(first),
-        other=answer.title(second),
-        other_percent=answer.percent(second),
-    )
-    for cause in (first, second):
-        answer.say_evidence(cause, speaks=1, limit=1, cases=False)
-    _say_apart(answer, first, second)
+    answer_choice(answer, named)
     return True
 
 
-def _say_apart(answer: IntentAnswer, first: str, second: str) -> None:
-    """The check of which one outcome speaks for one of the causes and another for the other."""
-    causes = answer.knowledge.cause_by_id
-    for check in (*causes[first].checks, *causes[second].checks):
-        seen = {
-            cause: outcome.observation.get(answer.language)
-            for cause in (first, second)
-            for outcome in check.outcomes
-            if cause in outcome.supports
-        }
-        if len(set(seen.values())) == 2:
-            answer.say_of(
-                "check",
-                "chat.apart",
-                first,
-                pages=check.sources,
-                command=check.command,
-                tells=mid_sentence(check.tells.get(answer.language)),
-                first=seen[first],
-                title=answer.title(first),
-                second=seen[second],
-                other=answer.title(second),
-            )
-            return
-    say_confirm(answer, first)
-
-
-# --- what something is, and what is done ---------------------------------------------------------
+def _yes_no(answer: IntentAnswer) -> bool:
+    """Whether something is so: a cause by the ranking, else what is known that comes nearest."""
+    if answer.request.settings:
+        return _proposal(answer)
+    if answer.request.causes:
+        answer_why(answer)
+        return True
+    if answer.request.context and not _is_long(answer.request.text):
+        return _proposal(answer)
+    if answer.request.intent in ("restart", "similar", "case", "sure", "next"):
+        return False
+    if _say_note(answer, least=NOTE_SURELY) or say_passages(answer, "chat.cannot_tell"):
+        return True
+    if not _is_long(answer.request.text):
+        return False
+    if not _say_subject(answer):
+        say_no_source(answer)
+    return True
 
 
 def _proposal(answer: IntentAnswer) -> bool:
     """Whether doing something would help: the fix it is, and for which cause."""
-    text = answer.request.text
-    if answer.request.intent == "restart" and answer.phrases.is_restart(text):
+    request = answer.request
+    if request.intent == "restart" and answer.phrases.is_restart(request.text):
         return False
-    if _say_note(answer, least=NOTE_ANSWERS):
+    if _say_note(answer, least=NOTE_SURELY):
         return True
     fitting = _fitting_fix(answer)
     if fitting is None:
-        return False
-    cause, fix = fitting
-    reason = fix.steps[0].get(answer.language) if fix.steps else fix.title.get(answer.language)
-    likely = answer.leading is not None and answer.leading.id == cause.id
+        return say_passages(answer, "chat.cannot_tell") or _say_note(answer, least=NOTE_ANSWERS)
+    _say_would_help(answer, *fitting)
+    return True
+
+
+def _say_would_help(answer: IntentAnswer, cause: Cause, fix: Fix) -> None:
+    """Yes, only if, or hardly: by how likely the cause is that the fix is for."""
+    ranked, leading = answer.ranked.get(cause.id), answer.leading
+    share = ranked.probability if ranked else 0.0
+    label = "chat.would_help_if" if share >= POSSIBLE else "chat.would_hardly_help"
+    if leading is None or leading.id == cause.id:
+        label = "chat.would_help"
+    steps = _nearest_first([step.get(answer.language) for step in fix.steps], answer)
+    reason = steps[0] if steps else fix.title.get(answer.language)
     answer.say_of(
         "verdict",
-        "chat.would_help" if likely else "chat.would_help_if",
+        label,
         cause.id,
         quote=reason,
         pages=fix.sources,
         fix=fix.title.get(answer.language),
         reason=reason,
         status=answer.words(f"claim.{fix.status}"),
+        leading=answer.title(leading.id) if leading else "",
+        leading_percent=answer.percent(leading.id) if leading else "",
     )
-    for step in fix.steps[1:STEPS_SHOWN]:
-        text = step.get(answer.language)
+    if label == "chat.would_hardly_help":
+        return
+    for text in steps[1:STEPS_SHOWN]:
         answer.say_of("step", "chat.step", cause.id, quote=text, step=text)
     if fix.caution:
         text = fix.caution.get(answer.language)
         answer.say_of("warning", "chat.caution", cause.id, quote=text, caution=text)
     answer.focus = cause.id
-    return True
+
+
+def _nearest_first(steps: list[str], answer: IntentAnswer) -> list[str]:
+    """The steps of a fix, the one first that shares most words with the question."""
+    tokens = default_tokenizer().tokens
+    asked = {word for word in tokens(answer.question_text) if not answer.phrases.is_filler(word)}
+    if not steps:
+        return []
+    best = max(range(len(steps)), key=lambda at: (len(asked & {*tokens(steps[at])}), -at))
+    return [steps[best], *steps[:best], *steps[best + 1 :]]
+
+
+# --- what something is, and what is done ---------------------------------------------------------
 
 
 def _meaning(answer: IntentAnswer) -> bool:
@@ -266,33 +259,59 @@ def _meaning(answer: IntentAnswer) -> bool:
     if short and answer.phrases.is_about_check(request.text) and _explain_check(answer):
         return True
     if few and answer.phrases.is_pointing(request.text) and not request.causes:
-        return _movement(answer) or _standing(answer)
-    if _say_note(answer, least=NOTE_ANSWERS):
+        return answer_movement(answer) or answer_standing(answer)
+    if _say_note(answer, least=NOTE_SURELY if request.causes else NOTE_ANSWERS):
         return True
     for cause in request.causes[:1]:
         say_definition(answer, cause)
         say_for(answer, cause)
-        say_confirm(answer, cause)
         return True
-    return False
+    return not few and say_passages(answer)
 
 
 def _how(answer: IntentAnswer) -> bool:
-    """How something is done: a note, a check by the tool it names, a fix."""
-    count = len(default_tokenizer().tokens(answer.request.text))
+    """How something is done: a note, a check by the tool it names, a passage, a fix."""
+    if answer.request.intent == "fix" and _is_plain(answer):
+        return False
+    count = len(default_tokenizer().tokens(answer.question_text))
     has_own = answer.request.intent in ("fix", "next") and count <= 2 * FEW_WORDS
-    if count > FEW_WORDS and _say_note(answer, least=NOTE_ANSWERS):
+    about = "" if answer.request.intent == "fix" else _tools_pointed_at(answer)
+    if count > FEW_WORDS and _say_note(answer, least=NOTE_ANSWERS, about=about):
         return True
-    tools = answer.phrases.tools_in(answer.request.text)
+    tools = answer.phrases.tools_in(answer.question_text)
     for check in _checks(answer):
         if tools & answer.phrases.tools_in(check.command):
             _say_check(answer, check)
             return True
-    fitting = _fitting_fix(answer, least=OWN_POINTS if has_own else FITTING_FIX)
+    fitting = _fitting_fix(answer, least=OWN_POINTS)
+    if fitting is None and say_passages(answer, least=SURELY if has_own else ANSWERS):
+        return True
+    if fitting is None and not has_own:
+        fitting = _fitting_fix(answer)
     if fitting is None:
         return False
     say_fix(answer, fitting[0].id, fitting[1])
     answer.focus = fitting[0].id
+    return True
+
+
+def _summary(answer: IntentAnswer) -> bool:
+    answer_recap(answer)
+    return True
+
+
+def _tools_pointed_at(answer: IntentAnswer) -> str:
+    """The tools of the last check, where a question points at it: “how do I read such a dump?”."""
+    asked = "".join(answer.conversation.asked_checks[-1:])
+    check = find_check(answer.knowledge, asked)
+    if check is None or not answer.phrases.is_pointing(answer.request.text):
+        return ""
+    return " ".join(sorted(answer.phrases.tools_in(check.command) - {answer.phrases.running}))
+
+
+def _plan(answer: IntentAnswer) -> bool:
+    """What to do, in its order."""
+    answer_plan(answer)
     return True
 
 
@@ -334,38 +353,46 @@ def _say_check(answer: IntentAnswer, check: Check) -> None:
     )
 
 
-def _say_note(answer: IntentAnswer, *, least: float) -> bool:
-    hits = find_notes(answer, least=least)
+def _say_note(answer: IntentAnswer, *, least: float, about: str = "") -> bool:
+    hits = find_notes(answer, least=least, about=about)
     if hits:
         say_note(answer, hits[0])
     return bool(hits)
 
 
 def _fitting_fix(answer: IntentAnswer, *, least: float = FITTING_FIX) -> tuple[Cause, Fix] | None:
-    """The fix a question speaks of, with its cause; likelier causes come before others."""
-    points = answer.service.engine.fix_points(answer.request.text)
+    """The fix a question speaks of, with its cause; possible causes come before others."""
+    points = answer.service.engine.fix_points(answer.question_text)
+
+    def share(cause: Cause) -> float:
+        ranked = answer.ranked.get(cause.id)
+        return ranked.probability if ranked else 0.0
+
+    def worth(item: tuple[float, Cause, Fix]) -> tuple[bool, float, str]:
+        return share(item[1]) >= POSSIBLE, item[0] + POINTS_OF_ONE * share(item[1]), item[2].id
+
     fixes = [
         (points.get(fix.id, 0.0), cause, fix)
         for cause in answer.knowledge.causes
         for fix in cause.fixes
-        if points.get(fix.id, 0.0) >= least and not answer.is_for_others(fix.applies_to.frameworks)
+        if points.get(fix.id, 0.0) >= (POSSIBLE_FIX * least if share(cause) >= POSSIBLE else least)
+        and not answer.is_for_others(fix.applies_to.frameworks)
     ]
     if not fixes:
         return None
-
-    def worth(item: tuple[float, Cause, Fix]) -> tuple[float, str]:
-        ranked = answer.ranked.get(item[1].id)
-        return item[0] + POINTS_OF_ONE * (ranked.probability if ranked else 0.0), item[2].id
 
     _, cause, fix = max(fixes, key=worth)
     return cause, fix
 
 
 _FORMS: Mapping[QuestionForm, Callable[[IntentAnswer], bool]] = {
-    "movement": _movement,
-    "standing": _standing,
+    "summary": _summary,
+    "movement": answer_movement,
+    "standing": answer_standing,
+    "plan": _plan,
     "choice": _choice,
     "proposal": _proposal,
     "meaning": _meaning,
     "how": _how,
+    "yes_no": _yes_no,
 }

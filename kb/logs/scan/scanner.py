@@ -8,7 +8,6 @@ a callback each, and reads the rest. `noise` is not searched for: it vetoes hits
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import re
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kb.errors import DataError
-from kb.files.atomic import write_file
+from kb.text.expression_filter import cached_database
 from kb.text.linear_expression import linear_expression
 from kb.types.knowledge import Pattern
 
@@ -137,11 +136,7 @@ class Scanner:
         if folder is None:
             return self._compile()
         path = folder / f"{self._name}-{self._digest()[:16]}.hsdb"
-        database = _read(path)
-        if database is None:
-            database = self._compile()
-            _write(path, database)
-        return database
+        return cached_database(path, self._compile)
 
     def _compile(self) -> Any:  # noqa: ANN401 - hyperscan is untyped
         import hyperscan
@@ -183,31 +178,3 @@ class Scanner:
             except hyperscan.HyperscanError:
                 return pattern.id
         return "their combination"
-
-
-def _read(path: Path) -> Any | None:  # noqa: ANN401 - hyperscan is untyped
-    """The database in a cache file, or None when it is missing or damaged."""
-    import hyperscan
-
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    try:
-        database = hyperscan.loadb(content, hyperscan.HS_MODE_BLOCK)
-        database.scratch = hyperscan.Scratch(database)  # a loaded database comes without one
-    except hyperscan.HyperscanError:
-        return None  # damaged, or of another processor or library version: compiled anew
-    return database
-
-
-def _write(path: Path, database: Any) -> None:  # noqa: ANN401 - hyperscan is untyped
-    import hyperscan
-
-    content = hyperscan.dumpb(database)
-    with contextlib.suppress(OSError):  # a full disk costs the cache, not the answer
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, content)
-        for other in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.hsdb"):
-            if other != path:
-                other.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from app.capture.processes import (
     host_processes,
     jobs_on_host,
     of_job,
+    watched_job,
     with_ranks,
 )
 
@@ -83,6 +84,29 @@ def test_jobs_are_told_apart_and_found_by_name() -> None:
     assert jobs_on_host(table) == {"7": [one], "a:2": [other]}
     assert of_job(table, "7") == [one]
     assert of_job(table, "8") == []
+
+
+@pytest.mark.parametrize(
+    ("pid", "job", "ranks"),
+    [
+        pytest.param(10, "7", [12], id="its own come first"),
+        pytest.param(20, "7", [12, 31], id="started elsewhere"),
+        pytest.param(20, "", [], id="without a name nobody else's"),
+        pytest.param(20, "8", [], id="of another job"),
+    ],
+)
+def test_a_launcher_whose_ranks_run_elsewhere(pid: int, job: str, ranks: list[int]) -> None:
+    """Slurm's srun starts none itself: the ranks are those whose environment names the job."""
+    processes = {
+        item.pid: item
+        for item in (
+            process(10, 1, "torchrun"),
+            process(12, 10, RANK="0", SLURM_JOB_ID="7"),
+            process(20, 1, "srun"),
+            process(31, 30, RANK="1", SLURM_JOB_ID="7"),
+        )
+    }
+    assert [item.pid for item in watched_job(processes, pid, job).ranks] == ranks
 
 
 def test_this_host_is_read() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from app.api.auth import add_key, keys_path, remove_key
 from kb.saved import SavedDiagnosis
 from kb.settings import Settings
 from kb.types.entries import RankPlace
+from tests.checkers import checker
 
 if TYPE_CHECKING:
     from kb.service import Service
@@ -103,12 +106,11 @@ def cluster(tmp_path: Path, address: str, key: str) -> Cluster:
 
 @pytest.mark.parametrize("name", SHELL)
 def test_scripts_are_posix_shell_without_faults(name: str) -> None:
-    """Every shell parses them; shellcheck, where it is installed, has nothing to say."""
-    path = str(HOOKS / name)
-    assert path.endswith(".sh")
-    subprocess.run(["/bin/sh", "-n", path], check=True)
-    if checker := shutil.which("shellcheck"):
-        subprocess.run([checker, path], check=True)
+    """Every shell parses them, who copies one can run it, shellcheck has nothing to say."""
+    path = HOOKS / name
+    assert path.stat().st_mode & 0o111
+    subprocess.run(["/bin/sh", "-n", str(path)], check=True)
+    subprocess.run([checker("shellcheck"), str(path)], check=True)
 
 
 # --- Slurm --------------------------------------------------------------------------------------
@@ -229,6 +231,45 @@ def test_a_job_script_without_a_server_says_how_to_go_on(cluster: Cluster) -> No
     assert f"timeout-kb diagnose '{log}'" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("verdict", "variables", "requeued"),
+    [
+        pytest.param(0, {"TKB_REQUEUE": "3"}, True, id="may help"),
+        pytest.param(4, {"TKB_REQUEUE": "3"}, False, id="hopeless"),
+        pytest.param(0, {}, False, id="nobody asked"),
+        pytest.param(0, {"TKB_REQUEUE": "3", "SLURM_RESTART_COUNT": "3"}, False, id="often enough"),
+    ],
+)
+def test_a_failed_job_starts_again_where_that_may_help(
+    cluster: Cluster, verdict: int, variables: dict[str, str], requeued: bool
+) -> None:
+    """It is watched under its id, and its attempts decide; the exit code stays the job's."""
+    slurm(cluster)
+    cluster.program("timeout-kb", f'case "$1" in watch) exit 7 ;; *) exit {verdict} ;; esac')
+    done = cluster.run("slurm-job.sh", "python", "train.py", SLURM_JOB_ID="42", **variables)
+    assert done.returncode == 7
+    watched, *others = cluster.calls("timeout-kb")
+    assert watched == (
+        f"watch --job 42 --hang-after 300 --post {cluster.environment['TKB_URL']} "
+        "-- srun python train.py"
+    )
+    may_ask = ["diagnose --job 42 --retry-verdict"] if len(variables) == 1 else []
+    assert others == may_ask
+    assert ("requeue 42" in cluster.calls("scontrol")) == requeued
+
+
+def test_the_prolog_sets_what_the_task_has_not(cluster: Cluster) -> None:
+    """Lines that Slurm reads; what a task sets itself stays."""
+    done = cluster.run("slurm-task-prolog.sh", SLURM_JOB_ID="42", TORCH_NCCL_TRACE_BUFFER_SIZE="9")
+    prefix = f"{cluster.folder}/fr_42_"
+    assert done.stdout.splitlines() == [
+        "export TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+        f"export TORCH_FR_DUMP_TEMP_FILE={prefix}",
+        f"export TORCH_NCCL_DEBUG_INFO_TEMP_FILE={prefix}",
+        f"export TORCH_NCCL_DEBUG_INFO_PIPE_FILE={prefix}",
+    ]
+
+
 # --- torchrun -----------------------------------------------------------------------------------
 
 
@@ -257,6 +298,153 @@ def test_torchrun_is_watched_with_and_without_the_program(
     assert done.stdout.startswith(OOM + WATCHDOG + f"dumps: {cluster.folder}/timeout-kb-")
     assert ("rank-crash" in done.stderr) == told
     assert cluster.calls("torchrun") == ["--nproc-per-node 8 train.py"]
+
+
+# In place of the program: `watch ... -- COMMAND` runs it, `diagnose ... FILE` keeps the file.
+FAKE_PROGRAM = """\
+if [ "$1" = diagnose ]; then
+    for file; do :; done
+    cp "$file" {folder}/diagnosed
+    exit 0
+fi
+while [ "$1" != -- ]; do shift; done
+shift
+"$@" >{folder}/output
+code=$?
+echo $code >{folder}/watched
+exit $code
+"""
+
+
+def test_the_files_of_the_ranks_are_diagnosed(cluster: Cluster, real: Service) -> None:
+    """Each rank writes its own; those of an earlier run in the same folder take no part."""
+    logs = cluster.folder / "logs"
+    (logs / "old").mkdir(parents=True)
+    (logs / "old" / "stderr.log").write_text(WATCHDOG)
+    os.utime(logs / "old" / "stderr.log", (1000, 1000))
+    folder = f"{logs}/none_x/attempt_0/0"
+    (cluster.folder / "oom").write_text(OOM_OF_RANK)
+    cluster.program(
+        "torchrun",
+        f"sleep 0.1; mkdir -p {folder}; cp {cluster.folder}/oom {folder}/stderr.log; exit 7",
+    )
+    cluster.program("timeout-kb", FAKE_PROGRAM.format(folder=cluster.folder))
+    done = cluster.run("torchrun-watch.sh", "train.py", TKB_LOG_DIR=str(logs))
+    assert done.returncode == 7, done.stderr
+    assert cluster.calls("torchrun") == [f"--log-dir {logs} --redirects 3 --tee 3 train.py"]
+    reading = real.read_paths([cluster.folder / "diagnosed"])
+    assert reading.incident.bytes == len(OOM_OF_RANK)
+    assert reading.incident.first_error is not None
+
+
+# --- Ray ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "code", "told"),
+    [
+        pytest.param(["PENDING", "RUNNING", "SUCCEEDED"], 0, False, id="good"),
+        pytest.param(["RUNNING", "FAILED"], 1, True, id="failed"),
+        pytest.param(["RUNNING", "", "", "FAILED"], 1, True, id="the head restarts"),
+        pytest.param(["STOPPED"], 1, False, id="stopped"),
+        pytest.param([], 2, False, id="unknown"),
+    ],
+)
+def test_a_job_of_ray_is_diagnosed_when_it_fails(
+    cluster: Cluster, states: list[str], code: int, told: bool
+) -> None:
+    """Its log comes by the Job API, with the message where that breaks off; misses are borne."""
+    log = json.dumps({"logs": OOM + "\x1b]0;title\x07" + WATCHDOG})
+    (cluster.folder / "logs.json").write_text(log)
+    for number, state in enumerate(states):
+        answer = json.dumps({"status": state, "message": "Job entrypoint command failed"})
+        (cluster.folder / f"state{number}").write_text(answer if state else "")
+    cluster.program(
+        "curl",
+        f"""\
+case "$*" in
+*/api/jobs/train-1/logs) cat {cluster.folder}/logs.json ;;
+*/api/jobs/train-1)
+    number=$(cat {cluster.folder}/number 2>/dev/null || echo 0)
+    echo $((number + 1)) >{cluster.folder}/number
+    [ -s {cluster.folder}/state$number ] && cat {cluster.folder}/state$number ;;
+*) exec /usr/bin/curl "$@" ;;
+esac""",
+    )
+    done = cluster.run("ray-job.sh", "train-1", POLL_S="0")
+    assert done.returncode == code, done.stderr
+    assert ("rank-crash" in done.stdout) == told
+    assert cluster.environment["TKB_KEY"] not in " ".join(cluster.calls("curl"))
+
+
+def test_an_id_of_ray_is_no_path(cluster: Cluster) -> None:
+    """Nothing is asked under a name that leads elsewhere."""
+    cluster.program("curl", "exit 1")
+    assert cluster.run("ray-job.sh", "../version").returncode == 2
+    assert cluster.calls("curl") == []
+
+
+# --- servers and sidecars -----------------------------------------------------------------------
+
+# In place of `timeout-kb watch --log LOG ... -- COMMAND`: runs the command, its output to LOG.
+FAKE_WATCH = """\
+[ "$1" = watch ] || { echo "diagnosed $(tail -n 1 "$4")" >&2; exit 0; }
+log=$3
+while [ "$1" != -- ]; do shift; done
+shift
+exec "$@" >"$log"
+"""
+
+
+@pytest.mark.parametrize(
+    ("on_dead", "code"), [("", 5), ("stop", 143)], ids=["goes on", "is stopped"]
+)
+def test_a_dead_engine_is_diagnosed_while_the_server_runs(
+    cluster: Cluster, on_dead: str, code: int
+) -> None:
+    """Once; the server's end and its exit code are its own unless it is to be stopped."""
+    cluster.program("timeout-kb", FAKE_WATCH)
+    cluster.program(
+        "vllm", "echo ready; echo 'vllm.v1.engine.exceptions.EngineDeadError: x'; sleep 2; exit 5"
+    )
+    variables = {"LOOK_S": "0.1", "SETTLE_S": "0.1", "TKB_ON_DEAD": on_dead}
+    done = cluster.run("server-watch.sh", "vllm", "serve", "m", **variables)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("the engine is dead, the server still runs") == 1
+    assert "diagnosed vllm.v1.engine.exceptions.EngineDeadError: x" in done.stderr
+    assert cluster.calls("vllm") == ["serve m"]
+
+
+def test_signals_reach_the_server(cluster: Cluster) -> None:
+    """What ends the hook ends the server, whose exit code it gives."""
+    cluster.program("timeout-kb", FAKE_WATCH)
+    cluster.program(
+        "vllm", f"trap 'exit 9' TERM; touch {cluster.folder}/up; while :; do sleep 0.1; done"
+    )
+    with subprocess.Popen(
+        ["/bin/sh", str(HOOKS / "server-watch.sh"), "vllm"],
+        env={**cluster.environment, "LOOK_S": "0.1"},
+    ) as process:
+        while not (cluster.folder / "up").exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 9
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_a_job_is_followed_by_its_log(cluster: Cluster, code: int) -> None:
+    """All it wrote and its exit code are watched under its name; the sidecar itself ends well."""
+    cluster.program("timeout-kb", FAKE_PROGRAM.format(folder=cluster.folder))
+    log = cluster.folder / "job.log"
+    log.write_text(OOM_OF_RANK + WATCHDOG)
+    (cluster.folder / "job.log.exit").write_text(f"{code}\n")
+    variables = {"TKB_URL": "", "JOB_NAME": "train", "TKB_DUMPS": "/logs"}
+    done = cluster.run("follow.sh", str(log), **variables)
+    assert done.returncode == 0
+    assert (cluster.folder / "watched").read_text() == f"{code}\n"
+    assert (cluster.folder / "output").read_text() == OOM_OF_RANK + WATCHDOG
+    (call,) = cluster.calls("timeout-kb")
+    assert call.startswith("watch --hang-after 600 --job train --dump /logs -- sh -c")
 
 
 # --- Kubernetes ---------------------------------------------------------------------------------
@@ -332,44 +520,25 @@ def test_a_job_without_logs_or_a_server_is_not_marked(cluster: Cluster) -> None:
     assert [call for call in cluster.calls("kubectl") if "annotate" in call] == []
 
 
-def pods_of(document: dict[str, Any]) -> dict[str, Any]:
-    """The pod's specification inside a Job or a CronJob."""
-    job = document["spec"]["jobTemplate"] if document["kind"] == "CronJob" else document
+def test_the_sidecar_runs_what_is_shipped(root: Path) -> None:
+    """The script is a hook, volumes are defined, and both containers name the same job and log."""
+    job = yaml.safe_load((root / "deploy" / "kubernetes" / "sidecar.yaml").read_text())
     pod: dict[str, Any] = job["spec"]["template"]["spec"]
-    return pod
-
-
-def test_manifests_name_what_exists() -> None:
-    """Accounts, volumes and the script of the containers are those the files define and ship."""
-    documents = [
-        document
-        for path in sorted(HOOKS.glob("*.yaml"))
-        for document in yaml.safe_load_all(path.read_text())
+    (sidecar,), (train,) = pod["initContainers"], pod["containers"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert pod["shareProcessNamespace"]
+    _, script, log = sidecar["command"]
+    mounts = {item["name"]: item["mountPath"] for item in sidecar["volumeMounts"]}
+    assert (HOOKS / script.removeprefix(mounts["hook"] + "/")).is_file()
+    assert set(mounts) == {volume["name"] for volume in pod["volumes"]}
+    assert f">{log} " in train["args"][0]
+    assert f">{log}.exit;" in train["args"][0]
+    names = [
+        next(item["value"] for item in container["env"] if item["name"] == "JOB_NAME")
+        for container in (sidecar, train)
     ]
-    by_kind = {document["kind"]: document for document in documents}
-    assert set(by_kind) == {"ServiceAccount", "Role", "RoleBinding", "CronJob", "Job"}
-    account = by_kind["ServiceAccount"]["metadata"]["name"]
-    assert by_kind["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": account}]
-    assert by_kind["RoleBinding"]["roleRef"]["name"] == by_kind["Role"]["metadata"]["name"]
-    verbs = {
-        resource: set(rule["verbs"])
-        for rule in by_kind["Role"]["rules"]
-        for resource in rule["resources"]
-    }
-    assert verbs == {
-        "jobs": {"get", "list", "patch"},
-        "pods": {"get", "list"},
-        "pods/log": {"get", "list"},
-    }
-    for kind in ("CronJob", "Job"):
-        pod = pods_of(by_kind[kind])
-        assert pod["serviceAccountName"] == account
-        (container,) = pod["containers"]
-        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-        assert set(mounts) == {volume["name"] for volume in pod["volumes"]}
-        folder, _, script = container["command"][1].rpartition("/")
-        assert folder == mounts["hook"]
-        assert (HOOKS / script).is_file()
+    assert names[0] == names[1]
+    assert sidecar["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE"]}
 
 
 # --- one-liners ---------------------------------------------------------------------------------

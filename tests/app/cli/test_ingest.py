@@ -70,8 +70,9 @@ def test_plain_lines_where_there_is_no_terminal(labels: dict[str, Bilingual]) ->
     first, *others = stream.getvalue().splitlines()
     assert "250" in first
     assert [[int(n) for n in re.findall("[0-9]+", line)] for line in others] == [
-        [100, 250], [200, 250], [250, 250],
+        [100, 250, 1], [200, 250, 1], [250, 250],
     ]  # fmt: skip
+    assert [line.endswith("min left") for line in others] == [True, True, False]
 
 
 def test_bar_on_a_terminal(labels: dict[str, Bilingual]) -> None:

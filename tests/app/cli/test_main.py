@@ -21,6 +21,7 @@ from app.cli.common import State, colour_choice
 from kb.errors import InputError, SettingsError
 from kb.settings import Settings
 from kb.types.answer import Diagnosis
+from tests.app.test_posting import place
 
 if TYPE_CHECKING:
     from tests.app.fakes import FakeService
@@ -379,6 +380,21 @@ def test_a_misspelt_id_is_answered_with_the_nearest(run: Run) -> None:
     result = run("show", "rank-crsh")
     assert result.code == 1
     assert result.err == "error: no entry 'rank-crsh' — did you mean rank-crash?\n"
+
+
+def test_an_answer_is_posted_after_it_is_shown(run: Run, tmp_path: Path, log: str) -> None:
+    """The address is checked before the log is read; a place that refuses it is a failure."""
+    path = tmp_path / "job.log"
+    path.write_text(log)
+    with place(201, '{"web_url": "https://x.example/7"}') as (address, posts):
+        sent = run("diagnose", str(path), "--send-to", address, "--lang", "en")
+    assert (sent.code, sent.err) == (0, "posted: https://x.example/7\n")
+    assert posts[0][2]["status"] == "diagnosed"
+    assert run("diagnose", str(path), "--send-to", "http://x.example/").code == 2
+    assert run("diagnose", str(path), "--template", "t.json").code == 2
+    with place(500) as (address, _):
+        refused = run("diagnose", str(path), "--send-to", address)
+    assert (refused.code, refused.out) == (1, sent.out)
 
 
 def test_lint_finds_what_is_wrong(run: Run, tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ class Opened:
 def opened(settings, **options):
     with open(settings.home / "by", "a") as file:
         print(os.getpid(), file=file)
-    (settings.home / "opened.json").touch()
+    (settings.home / "index").mkdir()
     return Opened()
 
 build_apart(load_settings(), opened)

@@ -29,6 +29,8 @@ from kb.bootstrap import open_service
 from kb.evidence.capture import read_capture
 from kb.incidents.attempts import Attempt, add_attempt, read_attempts
 from kb.settings import Settings
+from tests.app.capture.test_ras import behind
+from tests.kb.evidence.test_ras import HEAD
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
 
@@ -524,6 +526,48 @@ def test_slow_work_is_taken_back(start: Start, tmp_path: Path) -> None:
         assert b"the job went on after" in until(process.stderr, b"went on")
         process.communicate(b"\n", timeout=DEADLINE_S)
     assert process.returncode == 0
+
+
+# Rank 0 answers for NCCL's RAS: rank 1 is behind until a line comes in.
+RAS_JOB = f"""
+import os, socket, sys, threading
+server = socket.create_server(("127.0.0.1", int(os.environ["NCCL_RAS_ADDR"].split(":")[1])))
+reports = [{behind(60, 61, rank=1)!r}, {HEAD!r}]
+def answer():
+    while True:
+        peer = server.accept()[0]
+        assert peer.recv(100) == b"verbose status\\n"
+        peer.sendall(reports[0].encode())
+        peer.close()
+threading.Thread(target=answer, daemon=True).start()
+print("step 1", flush=True)
+input()
+del reports[0]
+input()
+"""
+
+
+def test_a_rank_that_ras_shows_behind_is_told_before_any_watchdog(
+    start: Start, tmp_path: Path
+) -> None:
+    """Which rank, with stacks and the report in the archive; that it moved is told as well."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ("--ras-after", "0.4", "--captures", str(tmp_path))
+    variables = {"RANK": "0", "NCCL_RAS_ADDR": f"localhost:{port}"}
+    with start(RAS_JOB, *options, stdin=subprocess.PIPE, variables=variables) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        said = until(process.stderr, b"All of it").decode()
+        assert "NCCL's RAS has shown no progress of rank 1 for" in said.splitlines()[0]
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert b"Rank 1 moved again after" in until(process.stderr, b"moved again")
+        process.communicate(b"\n", timeout=DEADLINE_S)
+    assert process.returncode == 0
+    (archive,) = tmp_path.iterdir()
+    names = [file.name.partition("/")[2] for file in read_capture(archive.read_bytes())[0].files]
+    assert "ras.txt" in names
 
 
 def test_a_watch_that_is_killed_leaves_no_half_archive(start: Start, tmp_path: Path) -> None:

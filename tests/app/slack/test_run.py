@@ -123,6 +123,16 @@ def test_a_replayed_request_is_answered_once(http: Installation, channel: Channe
     assert len(slack.answers(channel, asked)) == 1
 
 
+def test_a_workspace_nobody_installed_gets_no_post(http: Installation, channel: Channel) -> None:
+    """A signed command of another workspace is answered; the address it names is not called."""
+    slack = http.slack
+    address = f"http://{slack.elsewhere_host}/respond"
+    body = {"team_id": "T0NOBODY", "command": "/timeout", "text": "help", "response_url": address}
+    delivery = Delivery(kind="slash_commands", payload=body)
+    assert slack.run(slack.http.post(delivery)).status == 200
+    assert slack.elsewhere.seen == []
+
+
 def test_the_address_can_be_verified(http: Installation) -> None:
     """Slack's `url_verification` gets its challenge back."""
     body = {"token": payloads.VERIFICATION, "challenge": "3eZbrw1aB", "type": "url_verification"}

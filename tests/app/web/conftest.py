@@ -14,7 +14,7 @@ from kb.chat.chat import Chat
 from kb.service import Service
 from kb.settings import Settings
 
-RUN_S = 20  # a page takes a tenth of a second; a busy machine more
+RUN_S = 120  # a page takes a tenth of a second; a busy machine more
 
 OpenPage = Callable[..., AppTest]
 

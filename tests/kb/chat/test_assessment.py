@@ -43,7 +43,7 @@ def test_told_facts_move_causes_and_say_why(talk: Talker) -> None:
 
 def test_a_change_quotes_the_words_that_count(talk: Talker) -> None:
     """Of a long remark the clue is quoted, not all of it."""
-    remark = "last tuesday we looked again and saw that dmesg shows Xid 79"
+    remark = "last tuesday we looked again, dmesg shows Xid 79"
     _, told = talk(TIMEOUT_LOG, remark)
     change = next(item for item in told.changes if item.cause == "gpu-hardware")
     assert all("Xid" in quote and "tuesday" not in quote for quote in change.why)

@@ -27,6 +27,10 @@ def observations(service: Service) -> ObservationReader:
         ("I ran what you gave me and it hangs on one node", None),
         ("py-spy is not installed, all ranks sit in a barrier", "all ranks sit in a barrier"),
         ("进程已经被我杀了，是评估那步不动", "是评估那步不动"),
+        ("I'll raise the timeout tomorrow, rank 0 is still saving", "rank 0 is still saving"),
+        ("我准备把两台都设成一样", ""),
+        ("我没说不是网络", ""),
+        ("my colleague says the switch is broken", ""),
     ],
 )
 def test_what_a_sentence_states(

@@ -13,7 +13,7 @@ import pytest
 
 from kb.errors import KBError
 from kb.index.base import Term
-from kb.index.live import CURRENT
+from kb.index.live import CURRENT, IN_USE
 from kb.store import Store
 from kb.types.entries import Filters
 from tests.kb.fakes import WordEmbedder, make_entry
@@ -161,8 +161,8 @@ def test_a_full_disk_keeps_the_former_index(tmp_path: Path, limit: int) -> None:
     assert chunks == "1"
     assert len(refusals) == 2
     assert all("the former index stays in use" in line for line in refusals)
-    names = sorted(p.name for p in (tmp_path / "index").iterdir())
-    assert names == [CURRENT, "LOCK", "gen-1"]
+    (folder,) = (tmp_path / "index").iterdir()
+    assert sorted(p.name for p in folder.iterdir()) == [CURRENT, IN_USE, "LOCK", "gen-1"]
 
 
 def test_two_builders_do_not_disturb_each_other(store: Store) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,53 +132,132 @@ def test_many_changes_make_a_new_base(store: Store, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    "options",
     [
-        ({"embedder": WordEmbedder(name="words@2")}, "embedding model is 'words@1' there and"),
-        (
-            {"embedder": WordEmbedder(name="short@1", dimension=16)},
-            "vector length is 32 there and 16 here",
-        ),
-        ({"tokenizer": ShoutingTokenizer()}, "tokenizer or word lists"),
-        (
-            {"tokens": snapshot.fingerprint(SplitTokenizer(), ROOT / "data" / "lexicon")},
-            "tokenizer or word lists",
-        ),
+        {"embedder": WordEmbedder(name="words@2")},
+        {"embedder": WordEmbedder(name="short@1", dimension=16)},
+        {"tokenizer": ShoutingTokenizer()},
+        {"tokens": snapshot.fingerprint(SplitTokenizer(), ROOT / "data" / "lexicon")},
     ],
     ids=["model", "dimension", "tokenizer", "lexicon"],
 )
-def test_an_index_of_something_else_is_refused(
-    store: Store, options: dict[str, object], named: str
+def test_programs_that_build_differently_share_a_home(
+    store: Store, options: dict[str, object]
 ) -> None:
-    """The message says what differs and names the command; rebuilding repairs it."""
-    open_index(store)
-    with pytest.raises(SearchIndexError, match=named) as caught:
-        open_index(store, **options)
-    assert caught.value.todo == "run `timeout-kb ingest --rebuild`"
-    new_index(store, **options).rebuild()
-    assert open_index(store, **options).snapshot().manifest.chunks == 40
+    """Each has an index of its own; neither's additions make the other stale or fail."""
+    old = open_index(store)
+    new = new_index(store, **options)
+    assert new.has_others()
+    assert new.catch_up()
+    for number, (writer, reader) in enumerate(((new, old), (old, new), (new, old))):
+        store.upsert(entries(20 + number, 21 + number))  # type: ignore[arg-type]
+        assert writer.catch_up()
+        assert reader.behind() == 1
+        follower = reader.follow()
+        assert follower is not None
+        follower.join()
+        assert (reader.behind(), reader.failure) == (0, "")
+        assert reader.snapshot().manifest.chunks == writer.snapshot().manifest.chunks
+    assert_follows(old, store)
+    assert not new.has_others()
 
 
-def test_an_index_of_another_format_or_library_is_refused(store: Store) -> None:
-    """Database and versions of format, jieba, vector index and tantivy make the identity."""
+def test_a_search_starts_to_follow_what_others_added(store: Store) -> None:
+    """The state in use answers at once, and the index is brought up beside it."""
+    index = open_index(store)
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+    before = index.snapshot().manifest.chunks
+    for thread in threading.enumerate():
+        if thread.name == "index-follower":
+            thread.join()
+    assert (before, index.snapshot().manifest.chunks) == (40, 42)
+
+
+def test_an_index_that_cannot_follow_says_why_and_waits(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is not asked again at each search; once there is room it goes on."""
+    index = open_index(store)
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live, "publish_folder", refuse)
+        with pytest.raises(SearchIndexError, match="No space left"):
+            index.catch_up()
+    assert index.follow() is None
+    assert "No space left" in index.failure
+    assert index.catch_up()
+    assert (index.behind(), index.failure) == (0, "")
+    assert_follows(index, store)
+
+
+def test_identities_differ_by_what_builds_the_index(store: Store) -> None:
+    """Database and versions of format, jieba, vector index and tantivy, and facets."""
+    index = open_index(store)
+    identity = index.snapshot().manifest.identity
+    names = {identity.folder_name()}
+    for field in fields(identity):
+        others: dict[str, Any] = {field.name: ("x",) if field.name == "facets" else 0}
+        names.add(replace(identity, **others).folder_name())
+    assert len(names) == 1 + len(fields(identity))
+
+
+def test_a_foreign_generation_in_its_folder_is_damage(store: Store) -> None:
+    """An index copied from elsewhere is not used but built anew."""
     folder = open_index(store).snapshot().folder
     page = snapshot.read_manifest(folder)
-    for field in ("store", "jieba", "vectors", "tantivy"):
-        other: dict[str, Any] = {field: "0"}
-        snapshot.write_manifest(folder, replace(page, identity=replace(page.identity, **other)))
-        with pytest.raises(SearchIndexError, match="is '0' there"):
-            open_index(store)
-    snapshot.write_manifest(folder, replace(page, identity=replace(page.identity, format=0)))
-    with pytest.raises(SearchIndexError, match="index format is 0 there and 2 here"):
-        open_index(store)
+    foreign = replace(page, identity=replace(page.identity, store="another"))
+    snapshot.write_manifest(folder, foreign)
+    said: list[str] = []
+    assert_follows(open_index(store, notify=said.append), store)
+    assert "another program" in said[0]
 
 
-def test_a_server_goes_on_when_another_model_takes_over(store: Store) -> None:
-    """A running program keeps its last usable state when a generation of another model appears."""
+def test_a_damaged_generation_published_meanwhile_is_made_anew(store: Store) -> None:
+    """A search keeps to the last good state; the next change does not build on what is gone."""
+    index, other = open_index(store), open_index(store)
+    good = index.snapshot()
+    store.upsert(entries(20, 21))  # type: ignore[arg-type]
+    other.catch_up()
+    (other.snapshot().folder / snapshot.MANIFEST).write_bytes(b"")
+    assert index.published() is good
+    store.upsert(entries(21, 22))  # type: ignore[arg-type]
+    assert index.catch_up()
+    assert_follows(index, store)
+
+
+def _age(path: Path, seconds: float) -> None:
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def test_what_no_program_uses_goes_after_a_time(store: Store) -> None:
+    """An index of another identity, and one where older releases built, a month after their use."""
+    root = store.path.parent / "index"
+    older = new_index(store, embedder=WordEmbedder(name="words@0"))
+    older.catch_up()
+    former = older.snapshot().folder.parent
+    (root / "gen-4").mkdir()
+    (root / CURRENT).write_text("gen-4\n")
     index = open_index(store)
-    before = index.snapshot()
-    new_index(store, embedder=WordEmbedder(name="words@2")).rebuild()
-    assert index.snapshot() is before
+    ours = index.snapshot().folder.parent
+
+    def names_after_a_change(number: int) -> set[str]:
+        store.upsert(entries(number, number + 1))  # type: ignore[arg-type]
+        index.catch_up()
+        return {path.name for path in root.iterdir()}
+
+    everything = {former.name, ours.name, CURRENT, "gen-4", live.IN_USE}
+    assert names_after_a_change(20) == everything
+    for mark in (root / live.IN_USE, former / live.IN_USE, ours / live.IN_USE):
+        _age(mark, live.UNUSED_S + 60)
+    assert names_after_a_change(21) == {former.name, ours.name}  # `older` is still open
+    del older
+    assert names_after_a_change(22) == {ours.name}
+    assert_follows(index, store)
 
 
 def files_of(store: Store) -> list[str]:
@@ -210,8 +291,7 @@ def test_any_damaged_file_is_made_anew(store: Store, how: str) -> None:
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"../../etc", b"gen-999\n", b"\xff\xfe"])
 def test_a_damaged_current_is_repaired(store: Store, content: bytes) -> None:
     """The file that names the generation may hold anything: the index is built anew."""
-    open_index(store)
-    (store.path.parent / "index" / CURRENT).write_bytes(content)
+    (open_index(store).snapshot().folder.parent / CURRENT).write_bytes(content)
     said: list[str] = []
     assert_follows(open_index(store, notify=said.append), store)
     assert len(said) == 1
@@ -220,8 +300,7 @@ def test_a_damaged_current_is_repaired(store: Store, content: bytes) -> None:
 def test_folders_in_place_of_files_are_repaired(store: Store) -> None:
     """A folder where a file was is damage like another."""
     for name in (CURRENT, f"gen-1/{snapshot.MANIFEST}", "gen-2/lexical/meta.json"):
-        open_index(store)
-        path = store.path.parent / "index" / name
+        path = open_index(store).snapshot().folder.parent / name
         path.unlink()
         (path / "inside").mkdir(parents=True)
         assert_follows(open_index(store), store)
@@ -252,10 +331,10 @@ def test_two_programs_repair_once(store: Store) -> None:
 def test_what_a_crash_left_is_removed(store: Store) -> None:
     """Unfinished folders and generations nobody reads are gone after the next build."""
     index = open_index(store)
-    folder = store.path.parent / "index"
+    folder = index.snapshot().folder.parent
     (folder / "gen-7.building").mkdir()
     (folder / "gen-6").mkdir()
     store.upsert(entries(20, 21))  # type: ignore[arg-type]
     index.catch_up()
     names = sorted(path.name for path in folder.iterdir())
-    assert names == [CURRENT, "LOCK", index.snapshot().folder.name]
+    assert names == [CURRENT, live.IN_USE, "LOCK", index.snapshot().folder.name]

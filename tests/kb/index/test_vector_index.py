@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import InputError, SearchIndexError
+from kb.errors import InputError
 from kb.index.vector_index import VECTOR_INDEXES, vector_index
 from kb.store import Store
 from tests.kb.fakes import make_entry
@@ -38,11 +38,12 @@ def test_another_vector_index_follows_the_store(store: Store, brute_force: str) 
     assert_follows(index, store)
 
 
-def test_an_index_of_another_kind_is_refused(store: Store, brute_force: str) -> None:
-    """What one kind wrote the other does not read: the message names both and the repair."""
-    open_index(store)
-    with pytest.raises(SearchIndexError, match=r"vector index is 'faiss [\d.]+' there and 'brute"):
-        open_index(store, vectors=brute_force)
+def test_two_vector_indexes_share_a_home(store: Store, brute_force: str) -> None:
+    """What one kind wrote the other does not read: each builds its own and keeps it."""
+    first = open_index(store)
+    assert_follows(open_index(store, vectors=brute_force), store)
+    assert not open_index(store).catch_up()
+    assert open_index(store).snapshot().folder == first.snapshot().folder
 
 
 def test_an_unknown_name_is_refused() -> None:

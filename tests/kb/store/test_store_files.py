@@ -65,9 +65,18 @@ def damage(path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("text", "is not a database, or is damaged .* — move the file away"),
-        ("header", "is not a database, or is damaged .* — move the file away"),
-        ("pages", "damaged .* — move the file away"),
+        (
+            "text",
+            "is not a database, or is damaged .* — put the latest backup in its place",
+        ),
+        (
+            "header",
+            "is not a database, or is damaged .* — put the latest backup in its place",
+        ),
+        (
+            "pages",
+            "damaged .* — put the latest backup in its place",
+        ),
         ("newer", "has schema version 2, this program has 1 — run the timeout-kb that made it"),
         ("older", "has schema version 0, this program has 1 — run the timeout-kb that made it"),
         ("foreign", "is a database of another program — set TIMEOUT_KB_HOME"),

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+from app.api.context import ApiContext
 from app.render.one_screen import render_screen
 from app.render.short import render_short
 from kb.errors import InputError
@@ -383,6 +384,49 @@ def test_a_batch_goes_on_after_a_failure(
         "diagnosis": client.post("/v1/diagnose", json=items[1]).json(),
         "problem": None,
     }
+
+
+SHORT = 200  # bytes, in this test
+LARGE = "training hangs\n" * SHORT
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "long"),
+    [
+        pytest.param("diagnose", {"json": {"text": "hang"}}, False, id="a short text"),
+        pytest.param("diagnose", {"json": {"text": LARGE}}, True, id="a long text"),
+        pytest.param("diagnose", {"content": b"hang"}, False, id="a short log"),
+        pytest.param("diagnose", {"content": gzip.compress(b"hang")}, True, id="an archive"),
+        pytest.param("diagnose", {"files": [("dump", ("d_0", b"{}"))]}, True, id="a dump"),
+        pytest.param(
+            "diagnose", {"files": [("file", ("d_0", b"\x80\x04N."))]}, True, id="a dump as a file"
+        ),
+        pytest.param("diagnose/batch", {"json": {"items": [{"text": "hang"}]}}, False, id="batch"),
+        pytest.param(
+            "diagnose/batch", {"json": {"items": [{"text": LARGE}]}}, True, id="a long one in it"
+        ),
+    ],
+)
+def test_what_may_take_long_is_read_beside(
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    body: dict[str, Any],
+    long: bool,
+) -> None:
+    """Dumps and archives too: some kilobytes of them may stand for millions of values."""
+    lanes: list[bool] = []
+    run = ApiContext.run
+
+    async def noted(self: ApiContext, work: Any, **options: bool) -> Any:
+        lanes.append(options.get("long", False))
+        return await run(self, work, **options)
+
+    monkeypatch.setattr(ApiContext, "run", noted)
+    monkeypatch.setattr("app.api.routes.diagnose.SHORT_BYTES", SHORT)
+    headers = {"Content-Type": "text/plain"} if "content" in body else {}
+    client.post(f"/v1/{path}", headers={**headers, "Cache-Control": "no-cache"}, **body)
+    assert lanes == [long]
 
 
 def test_compressed_bodies_pass_unchanged(client: httpx.Client, service: FakeService) -> None:

@@ -553,7 +553,7 @@ def test_what_a_language_model_adds_comes_below_the_reply(
     assert "Shared memory" not in waiting
     gate.set()
     (identifier,) = address_of(page)["c"]
-    statements, deadline = 0, time.monotonic() + 30
+    statements, deadline = 0, time.monotonic() + 120
     while statements < 3 and time.monotonic() < deadline:  # stored by the thread that waited
         statements = sum(
             statement.role in ("note", "hint", "change")

@@ -80,7 +80,7 @@ def service() -> Service:
 
 def visit(*, lang: Language = "en", **parameters: str) -> AppTest:
     """A new session on the page."""
-    page = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    page = AppTest.from_file(str(SCRIPT), default_timeout=120)
     for name, value in {"lang": lang, **parameters}.items():
         page.query_params[name] = value
     return page.run()

@@ -37,7 +37,7 @@ from tests.app.web.views.test_diagnose import (
 from tests.kb.second_reader.conftest import ChatServer
 
 SECOND = "shm-limits"  # what the model says; ours is another
-ANSWER_S = 30  # a busy machine is slow
+ANSWER_S = 120  # a busy machine is slow
 BOX = "tk-second"
 
 

@@ -105,3 +105,60 @@ def test_a_question_before_any_incident(
     assert reply.intent == (intent or "unclear")
     assert (chat.conversation(reply.conversation).reading is not None) == begins
     assert intent or "no source" in texts(reply)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("would capping the longest sequence help?", "Yes, by what is known"),
+        ("would a bigger MTU on the switches help?", "Hardly"),
+    ],
+)
+def test_yes_or_no_comes_first(talk: Talker, asked: str, first: str) -> None:
+    """A proposal is weighed with how likely the cause is that it is for."""
+    _, reply = talk(OOM_LOG, asked)
+    assert reply.statements[0].text.startswith(first)
+
+
+@pytest.mark.parametrize("asked", ["what would you change, in which order?", "该怎么解决？"])
+def test_what_to_do_is_told_in_order(talk: Talker, asked: str) -> None:
+    """The fixes are numbered from 1, and only the first has its command."""
+    _, reply = talk(OOM_LOG, asked)
+    fixes = [item for item in reply.statements if item.role == "fix"]
+    assert [item.text[:2] for item in fixes] == ["1.", "2.", "3."][: len(fixes)]
+    assert len(fixes) > 1
+    assert not any(item.command for item in fixes[1:])
+
+
+@pytest.mark.parametrize("asked", ["summarise what happened, please", "给个总结吧"])
+def test_a_summary_names_cause_and_fix(talk: Talker, asked: str) -> None:
+    """In a few lines: the cause with its share, what it rests on, what to try."""
+    first, reply = talk(OOM_LOG, asked)
+    assert first.diagnosis is not None
+    assert cited(reply.statements[0], "cause") == [first.diagnosis.causes[0].id]
+    assert "fix" in {item.role for item in reply.statements}
+    assert len(reply.statements) <= LINES_OF_ONE
+
+
+def test_the_same_message_takes_back(talk: Talker, chat: CheckedChat) -> None:
+    """What is scratched in the message it stands in is never counted."""
+    first, _ = talk(TIMEOUT_LOG, "We save over NFS. No wait, scratch that. It hangs at step 3.")
+    remarks = chat.conversation(first.conversation).remarks
+    assert remarks
+    assert "NFS" not in " ".join(remarks)
+
+
+def test_how_it_ended_is_asked_with_the_cause_named(talk: Talker, chat: CheckedChat) -> None:
+    """Where another sentence names the cause, it is that one, and nothing is kept before a yes."""
+    said = "it runs now. So it was the different package versions on the two nodes!"
+    first, reply = talk(TIMEOUT_LOG, said)
+    asked = chat.conversation(first.conversation).asked_outcome
+    assert asked is not None
+    assert asked.actual == "software-version"
+    assert reply.outcome is None
+
+
+def test_what_was_tried_in_vain_ends_nothing(talk: Talker, chat: CheckedChat) -> None:
+    """“I changed the version, and it still hangs” is no end of it."""
+    first, _ = talk(TIMEOUT_LOG, "换了个驱动版本重装,还是卡在同一行")
+    assert chat.conversation(first.conversation).asked_outcome is None

@@ -84,5 +84,5 @@ def test_who_rules_a_cause_out_is_believed_somewhat(talk: Talker) -> None:
 def test_a_denial_of_what_is_unlikely_anyway_is_noted(talk: Talker) -> None:
     """Nothing to move: it is said against which cause it counts."""
     _, reply = talk(TIMEOUT_LOG, "the cables are fine, we looked at each of them")
-    assert "counts against “The network failed during the run”" in texts(reply)
+    assert "speaks against “The network failed during the run”" in texts(reply)
     assert reply.changes == ()
