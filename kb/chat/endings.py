@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONFIRM = "outcome"  # the id of the question; no check has it
 LEAST = 1e-4  # probability of a cause
+OUTWEIGHS = 4.0  # points of likeness by which what was done says more than a cause's name beside it
 
 
 def meant_cause(assessment: Assessment, service: Service, request: UserRequest, focus: str) -> str:
@@ -29,8 +30,6 @@ def meant_cause(assessment: Assessment, service: Service, request: UserRequest, 
         return focus or shown
     order = [cause.id for cause in assessment.diagnosis.causes]
     named = [cause for cause in order if cause in request.causes]
-    if named and not request.is_denial:
-        return named[0]
     likeness = service.engine.fix_points(request.text)
     nats = service.engine.causes_of(request.text)
     denied = request.causes if request.is_denial else ()
@@ -38,6 +37,9 @@ def meant_cause(assessment: Assessment, service: Service, request: UserRequest, 
         cause.id: max((likeness.get(fix.id, 0.0) for fix in cause.fixes), default=0.0)
         for cause in service.knowledge.causes
     }
+
+    if named and not request.is_denial and best[named[0]] + OUTWEIGHS > max(best.values()):
+        return named[0]
 
     def points(cause: str) -> float:
         told = best[cause] + nats.get(cause, 0.0)

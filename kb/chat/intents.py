@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from kb.chat.meaning import Job, Meaning, Situation, UserRequest
@@ -151,21 +152,34 @@ class IntentReader:
         """A remark to be answered, with the causes it names and whether it denies them."""
         request, told = self._sentences.request("tell", text), sentences(text)
         concludes = any(self.phrases.concludes(item) for item in sentences(message or text))
+        least = partial(
+            self._least_fixed,
+            has_thanks=has_thanks,
+            concludes=concludes,
+            goes_on=any(map(self.phrases.is_still_trouble, told)),
+        )
         helped = any(
-            self._acts.read(item)["fixed"] >= self._least_fixed(item, has_thanks, concludes)
+            self._acts.read(item)["fixed"] >= least(item)
             and not self.asks(item)
             and not self.phrases.is_still_trouble(item)
             for item in told
         )
         return replace(request, has_helped=helped)
 
-    def _least_fixed(self, sentence: str, has_thanks: bool, concludes: bool) -> float:
+    def _least_fixed(
+        self, sentence: str, *, has_thanks: bool, concludes: bool, goes_on: bool
+    ) -> float:
         """From which probability of “fixed” a sentence tells what mended it.
 
-        Less where it speaks of the end of the trouble and another says what it was.
+        Less where it speaks of the end of the trouble and another says what it was; words for the
+        end of it for good need no probability, unless somebody guesses or means to do something.
         """
-        is_cured = self.phrases.is_cured(sentence)
-        if self.phrases.is_solved(sentence) or (is_cured and concludes):
+        phrases = self.phrases
+        is_cured = phrases.is_cured(sentence)
+        if phrases.is_solved(sentence):
+            unsure = phrases.is_guess(sentence) or phrases.is_intention(sentence)
+            return CONCLUDED if unsure or goes_on else 0.0
+        if is_cured and concludes:
             return CONCLUDED
         return HELPED if has_thanks or is_cured else CERTAIN
 

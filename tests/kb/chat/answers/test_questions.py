@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kb.chat.endings import CONFIRM
 from kb.chat.reply import LINES_OF_ONE
 from tests.kb.chat.conftest import OOM_LOG, TIMEOUT_LOG, CheckedChat, Talker, cited, texts
 
@@ -162,3 +163,34 @@ def test_what_was_tried_in_vain_ends_nothing(talk: Talker, chat: CheckedChat) ->
     """“I changed the version, and it still hangs” is no end of it."""
     first, _ = talk(TIMEOUT_LOG, "换了个驱动版本重装,还是卡在同一行")
     assert chat.conversation(first.conversation).asked_outcome is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ok giving it more time everywhere fixed it. closed. bye",
+        "it trains! the rank variable did it, going to bed",
+        "We moved the duplicate communicator to the main thread. 200 runs, no freeze.",
+        "试过了：每个进程都带上这个变量，之后正常开始训练，问题解决。",
+        "换回 2.18 之后跑了一晚上没再卡",
+    ],
+)
+def test_an_end_is_asked_for_once(talk: Talker, said: str) -> None:
+    """Whoever says that it is over is asked whether that was it, and for no further check."""
+    reply = talk(TIMEOUT_LOG, said)[-1]
+    assert reply.question is not None
+    assert reply.question.check == CONFIRM
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "it works on one node and hangs on two",
+        "I'll try the fix tonight and see whether that fixed it",
+        "上次换了驱动问题解决，这次还是卡",
+    ],
+)
+def test_an_experiment_is_no_end(talk: Talker, said: str) -> None:
+    """What still hangs, or is only meant to be done, ends nothing."""
+    reply = talk(TIMEOUT_LOG, said)[-1]
+    assert reply.question is None or reply.question.check != CONFIRM
