@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from app.api.auth import keys_path, read_keys
 from app.inputs.contributions import read_feedback
-from kb.bootstrap import index_state, open_service
+from kb.bootstrap import INDEX, index_state, open_service
 from kb.chat.chat import Chat
 from kb.diagnose.learned import load_learned
 from kb.errors import NotFoundError
@@ -89,11 +89,14 @@ def _index(settings: Settings, service: Service) -> list[str]:
     entries = service.store.count()
     if state is None or state.behind or state.outdated or state.entries != entries:
         return [f"index {state} does not follow a store of {entries} entries"]
-    names = sorted(path.name for path in (settings.home / "index").iterdir())
-    half = [name for name in names if name.endswith(".building")]  # the next builder removes it
-    if len(names) - len(half) != len(("CURRENT", "LOCK", "a generation")) or len(half) > 1:
-        return [f"index folder holds {names}"]
-    return []
+    expected = len(("CURRENT", "IN_USE", "LOCK", "a generation"))
+    wrong: list[str] = []
+    for folder in (settings.home / INDEX).iterdir():  # one for each kind of program
+        names = sorted(path.name for path in folder.iterdir())
+        half = [name for name in names if name.endswith(".building")]  # the next builder removes it
+        if len(names) - len(half) != expected or len(half) > 1:
+            wrong.append(f"index folder {folder.name} holds {names}")
+    return wrong
 
 
 def _litter(home: Path) -> list[str]:

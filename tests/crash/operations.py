@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from app.api import create_app
 from app.api.auth import add_key, keys_path
 from ingest import Ingestor
-from kb.bootstrap import STAMP, open_service
+from kb.bootstrap import INDEX, open_service
 from kb.diagnose.learned import LearnedWeights, base_digest, keep_learned
 from kb.errors import KBError
 from kb.service import Service
@@ -336,8 +336,9 @@ def make_older(home: Path, rng: random.Random) -> None:
             connection.execute(statement)
         connection.commit()
     if rng.random() < 0.5:
-        stamp = home / STAMP
-        stamp.write_text(stamp.read_text().replace("@", "@0", 1))
+        for folder in (home / INDEX).iterdir():  # as a program of another model left it
+            if folder.is_dir():
+                folder.rename(folder.with_name(folder.name[::-1]))
 
 
 def new_home(folder: Path, data: Path) -> None:

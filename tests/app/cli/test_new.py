@@ -60,7 +60,7 @@ def test_what_is_known_is_filled_in_and_the_rest_is_told(
     assert right
 
     assert verb(*new, "--lang", language, "--out", str(tmp_path)) == 2  # never overwritten
-    assert "is there already" in capsys.readouterr().err
+    assert str(path) in capsys.readouterr().err
 
 
 def test_without_a_failure_everything_is_to_do(

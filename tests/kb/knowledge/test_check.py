@@ -117,7 +117,7 @@ TITLE = "title: {zh: 把 NCCL_IB_TIMEOUT 恢复到正常量级, en: "
             CASE,
             "  zh: ",
             f"  zh: {'很长' * 40}",
-            f"{NAME}: the title in zh has 125 characters — say it in 60",
+            f"{NAME}: the title in zh has 128 characters — say it in 60",
             id="long-title",
         ),
         pytest.param(

@@ -212,6 +212,7 @@ def test_shared_lists_cost_linear_time() -> None:
         load_plain(laughs(MAX_DEPTH + 1), name="dump_0")
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # pickletools'
 @given(data=st.binary(max_size=300), protocol=st.sampled_from([b"\x80\x02", b"\x80\x04", b""]))
 @settings(max_examples=400, deadline=None)
 def test_any_bytes_give_a_value_or_an_input_error(data: bytes, protocol: bytes) -> None:
