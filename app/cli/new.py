@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -47,7 +48,8 @@ def case(
     tags, its log lines and the cause that the diagnosis proposes are filled in. Nothing is
     overwritten.
     """
-    from app.inputs.case_skeleton import case_skeleton, incident_of
+    from app.inputs.case_skeleton import case_skeleton
+    from app.inputs.readings import incident_of
 
     state = context.find_object(State) or State()
     incident: Entry | None = None
@@ -55,7 +57,9 @@ def case(
     with state.service() as service:
         if source is not None and (source == STDIN or Path(source).exists()):
             text = _read(source)
-            incident = incident_of(service, text, name=Path(source).name)
+            with suppress(InputError):  # it tells of no failure: everything is to be written
+                reading = service.reader.read_text(text)
+                incident = incident_of(service, reading, name=Path(source).name, text=text)
         elif source is not None:
             incident = service.entry(source)
         words = state.words(answer_language(language, state.settings.lang, text))

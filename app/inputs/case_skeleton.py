@@ -16,33 +16,11 @@ from kb.types.entries import Entry
 
 if TYPE_CHECKING:
     from kb.knowledge.labels import Words
-    from kb.service import Service
 
 FOLDER = "templates"  # of data/
 SIGNATURE_LINES = 3  # proposed: more is no signature
 _REPOSITORY = re.compile(r"https?://(?:github|gitee|gitlab)\.com/([\w.-]+/[\w.-]+)")
 _NOT_OF_AN_ID = re.compile(r"[^a-z0-9]+")
-
-
-def incident_of(service: Service, text: str, *, name: str) -> Entry | None:
-    """The incident a pasted text tells of, stored nowhere; None where it tells of no failure."""
-    from ingest.formats.logs import incident_entry
-    from ingest.wordlists import word_lists
-    from kb.logs.transcript import transcript_digest
-
-    reading = service.reader.read_text(text)
-    try:
-        return incident_entry(
-            reading,
-            name,
-            word_lists(service.settings.data),
-            digest=transcript_digest(reading),
-            key="",
-            summary=service.summarise(reading),
-            text=text,
-        )
-    except InputError:
-        return None
 
 
 def case_skeleton(

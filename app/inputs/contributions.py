@@ -24,11 +24,11 @@ from app.inputs.feedback import (
     no_such_cause,
     read_feedback,
 )
+from app.inputs.readings import incident_of
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
 from kb.files.state_folder import locked
 from kb.logs.incident.hosts import distinct_places
-from kb.logs.transcript import transcript_digest
 from kb.store import EDITED, RESTORABLE_DAYS
 from kb.text.language import detect_language
 from kb.text.redact import redact, redact_name
@@ -157,19 +157,8 @@ def add_reading(
     Raises:
         InputError: it tells of no timeout and no error.
     """
-    from ingest.formats.logs import incident_entry
-    from ingest.wordlists import word_lists
-
     try:
-        entry = incident_entry(
-            reading,
-            name,
-            word_lists(service.settings.data),
-            digest=transcript_digest(reading),
-            key="",
-            summary=service.summarise(reading),
-            text=text,
-        )
+        entry = incident_of(service, reading, name=name, text=text)
     except InputError as error:
         raise InputError(
             f"{name}: {error.what}",
