@@ -9,8 +9,17 @@ TESTERS ?= 2
 ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_PORT),--web-port $(WEB_PORT))
 
 MINUTES ?= 10
+# Tests that hold wherever the knowledge base is kept.
+ON_POSTGRES = tests/kb/store/test_store.py tests/kb/store/test_records.py \
+  tests/kb/index/test_live.py tests/kb/index/test_catalogue.py tests/kb/search tests/kb/test_service.py \
+  tests/kb/chat tests/app/inputs
+# These look at the file itself, one of them from another process.
+ON_FILE = tests/app/inputs/test_contributions.py
+ON_POSTGRES += --deselect $(ON_FILE)::test_secrets_in_comments_are_not_kept \
+  --deselect tests/kb/store/test_records.py::test_what_was_kept_before_there_were_quotas_counts \
+  --deselect $(ON_FILE)::test_what_one_process_adds_the_next_search_of_another_finds
 
-.PHONY: run test lint bench evaluate lab hangs mutation fuzz crash soak check-deploy fit clean
+.PHONY: run test test-postgres lint bench screens evaluate lab hangs mutation fuzz crash crash-replicas soak check-deploy fit clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -24,7 +33,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,capture]'
+	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,capture,postgres]'
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
@@ -41,8 +50,16 @@ lint: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
 
+# Pictures of eight kinds of answer, on a desk and on a phone, and what their first screens hold.
+screens: $(VENV)/.dev
+	$(BIN)/python -m tests.browser.first_screen
+
 evaluate: $(VENV)/.dev
 	$(BIN)/timeout-kb evaluate $(if $(THREADS),--threads $(THREADS))
+
+# Store, search, service, chat and incidents on a PostgreSQL server, started for the tests.
+test-postgres: $(VENV)/.dev
+	TEST_STORE=postgres $(BIN)/python -m pytest -n $(TESTERS) --dist loadfile $(ON_POSTGRES) $(ARGS)
 
 lab: $(VENV)/.dev
 	$(BIN)/python -m tests.lab.run --out .state/lab
@@ -66,6 +83,10 @@ fuzz: $(VENV)/.dev
 # Processes killed while they write, on full and failing disks: is anything lost or half?
 crash: $(VENV)/.dev
 	$(BIN)/python -m tests.crash $(or $(ROUNDS),100) $(SEED)
+
+# Three servers on one PostgreSQL database behind haproxy, killed at any moment.
+crash-replicas: $(VENV)/.dev
+	$(BIN)/python -m tests.crash.replicas $(or $(ROUNDS),200) $(or $(SEED),0)
 
 # All faces at work on one server: memory, errors and waits, by the minute.
 soak: MINUTES = 100

@@ -143,6 +143,7 @@ def check_extras(doctor: Doctor) -> Iterator[HealthFinding]:
         "slack": bool(settings.slack_bot_token),
         "llm": bool(settings.llm_base_url),
         "models": bool(settings.model),
+        "postgres": settings.shared_store,
     }
     for name, wanted in needed.items():
         if wanted and not extras.get(name, True):
@@ -250,6 +251,9 @@ def check_database_file(doctor: Doctor) -> Iterator[HealthFinding]:
     from kb.store import Store
     from kb.store.check import check_database
 
+    if doctor.settings.shared_store:
+        yield from _server_database(doctor)
+        return
     path = database_path(doctor.settings)
     if not path.exists():
         yield doctor.finding("database", "ok", "not_built")
@@ -262,16 +266,29 @@ def check_database_file(doctor: Doctor) -> Iterator[HealthFinding]:
         store.close()
 
 
+def _server_database(doctor: Doctor) -> Iterator[HealthFinding]:
+    """The database server answers, and its tables can be read and written."""
+    from kb.store import Store
+
+    store = Store.open(doctor.settings.store)
+    try:
+        with store.database.write() as connection:
+            connection.execute("DELETE FROM handled WHERE 1 = 0")
+        label, count = "database_server", store.count()
+        yield doctor.finding("database", "ok", label, path=store.name, entries=count)
+    finally:
+        store.close()
+
+
 def check_index(doctor: Doctor) -> Iterator[HealthFinding]:
     """The search index is whole and fits the model and the database."""
     from kb.bootstrap import index_state
     from kb.store import Store
 
-    path = database_path(doctor.settings)
-    if not path.exists():
+    if not doctor.settings.shared_store and not database_path(doctor.settings).exists():
         yield doctor.finding("index", "ok", "not_built")
         return
-    store = Store.open(path)
+    store = Store.of(doctor.settings, keep_copy=False)
     try:
         state = index_state(doctor.settings, store)
     finally:
@@ -337,12 +354,12 @@ def check_ports(doctor: Doctor) -> Iterator[HealthFinding]:
 
 def check_keys(doctor: Doctor) -> Iterator[HealthFinding]:
     """The keys can be read, by nobody else, and there are some where other machines get in."""
-    from app.api.auth import check_exposure, keys_path, read_keys
+    from app.api.auth import check_exposure, keys_place, read_keys
 
-    path = keys_path(doctor.settings)
+    path = keys_place(doctor.settings)
     keys = read_keys(path)
     check_exposure(doctor.settings)
-    if keys and path.stat().st_mode & OTHERS:
+    if keys and isinstance(path, Path) and path.stat().st_mode & OTHERS:
         yield doctor.finding("keys", "warn", "keys_open", path=path)
     yield doctor.finding("keys", "ok", "keys" if keys else "no_keys", count=len(keys))
 

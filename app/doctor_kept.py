@@ -22,8 +22,8 @@ def check_kept(doctor: Doctor) -> Iterator[HealthFinding]:
 
     path = doctor.settings.home / DATABASE
     sizes: tuple[KeptSize, ...] = ()
-    if path.exists():
-        store = Store.open(path)
+    if doctor.settings.shared_store or path.exists():
+        store = Store.of(doctor.settings, keep_copy=False)
         try:
             sizes = store.records.kept_sizes()
         finally:
@@ -51,7 +51,12 @@ def check_backups(doctor: Doctor) -> Iterator[HealthFinding]:
     from kb.store.backup import BACKUPS, backups
     from kb.store.database import DATABASE
 
-    if not (doctor.settings.home / DATABASE).exists():
+    if doctor.settings.shared_store:
+        from kb.store.postgres import printed_address
+
+        label = "backup_server"
+        yield doctor.finding("backups", "skip", label, path=printed_address(doctor.settings.store))
+    elif not (doctor.settings.home / DATABASE).exists():
         yield doctor.finding("backups", "ok", "not_built")
     elif latest := next(backups(doctor.settings.home / BACKUPS), None):
         manifest, size = latest.manifest, mib(latest.size)

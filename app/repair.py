@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kb.errors import NotFoundError, StoreError
+from kb.errors import InputError, NotFoundError, StoreError
 from kb.knowledge.labels import Words
 from kb.settings import Settings
 from kb.store.backup import BACKUPS, backups, restore_database
@@ -17,9 +17,16 @@ def repair_database(settings: Settings, words: Words, folder: Path | None = None
     """Repair the database where it is damaged; a line for each step, after it.
 
     Raises:
+        InputError: the database is a server's.
         NotFoundError: no backup in `folder` (default: the state folder's own) is whole.
         StoreError: the database is wrong in another way than damage, or in use.
     """
+    if settings.shared_store:
+        raise InputError(
+            "the knowledge base is in a database, which is repaired where it runs",
+            todo="pg_restore puts a dump of it back",
+            reason="repair_server",
+        )
     path = settings.home / DATABASE
     try:
         if path.exists():

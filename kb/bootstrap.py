@@ -21,8 +21,9 @@ from kb.diagnose.reader import Reader, load_model
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
-from kb.errors import DataError, StoreError
-from kb.files.state_folder import locked, make_state_folder
+from kb.errors import DataError, StoreError, UnreachableStoreError
+from kb.files.state_folder import make_state_folder
+from kb.index.follower import Follower
 from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
@@ -40,7 +41,6 @@ from kb.service import Service
 from kb.settings import Settings
 from kb.settings_check.rules import value_matches
 from kb.store import Store
-from kb.store.database import DATABASE
 from kb.text.salient_terms import SalientTerms
 from kb.text.tokenizer import Tokenizer
 from kb.types.entries import Entry, Filters
@@ -78,7 +78,7 @@ def open_service(
     knowledge = load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
     for error in wrong_expressions(knowledge):
         raise error
-    store = Store.open(settings.home / DATABASE)
+    store = Store.of(settings)
     try:
         return _assemble(settings, knowledge, store, say, site=site, rebuild=rebuild)
     except BaseException:
@@ -106,7 +106,10 @@ def _assemble(
     site: tuple[tuple[str, int, int], ...],
     rebuild: bool,
 ) -> Service:
-    sync_cases(knowledge, store, say)
+    try:
+        sync_cases(knowledge, store, say)
+    except UnreachableStoreError as error:
+        say(f"answers come from what is indexed: {error}")
     embedder = load_embedder(settings)
     tokenizer = Tokenizer(settings.data / "lexicon")
     stamp = learned_stamp(settings.home)
@@ -136,7 +139,7 @@ def _assemble(
                 cache=settings.home / "cache",
                 max_line=settings.max_line,
             ),
-            close=store.close,
+            close=Follower(store, index).close if settings.shared_store else store.close,
             second_reader=_open_second_reader(settings, knowledge),
         )
     )
@@ -235,14 +238,19 @@ def _open_index(
         embedder=embedder,
         tokenizer=tokenizer,
         tokens=tokens,
+        generations=settings.generations,
         notify=say,
     )
     if index.has_others():
         say("the model, word lists or filters are others than before: building a search index")
     if rebuild:
         index.rebuild()
-    else:
+        return index
+    try:
         index.catch_up()
+    except UnreachableStoreError:
+        if not index.exists():
+            raise
     return index
 
 
@@ -308,7 +316,7 @@ def sync_cases(
     release = release or this_release()
     if not any(_case_changes(knowledge, store, release)) and _release_of(store) >= _key(release):
         return False
-    with locked(store.path.with_name("cases.lock")):  # whoever waited sees what the other did
+    with store.lock("cases.lock"):  # whoever waited sees what the other did
         changed, stale = _case_changes(knowledge, store, release)
         if changed:
             say(f"building the knowledge base: {len(changed)} cases")

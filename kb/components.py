@@ -28,7 +28,8 @@ class HealthReport:
     `second_reader` is what the language model was asked and what it cost, None where none is set.
     `site_waits` says that the site folder has changed since it was read, which a restart does.
     `index_behind` is how many changes of the knowledge base the search does not find yet: for
-    moments while something is added; `index_failure` says why it stays so.
+    moments while something is added; `index_failure` says why it stays so. `store_failure` says why
+    the database cannot be reached: what is indexed is still found, and nothing can be changed.
     """
 
     ready: bool
@@ -39,6 +40,7 @@ class HealthReport:
     site_waits: bool = False
     index_behind: int = 0
     index_failure: str = ""
+    store_failure: str = ""
 
 
 class AnswerOptions(TypedDict, total=False):

@@ -89,6 +89,13 @@ class StoreError(KBError):
     usual_reason = "store"
 
 
+class UnreachableStoreError(StoreError):
+    """The database server cannot be reached now; nothing was changed."""
+
+    code = "store-unreachable"
+    http_status = 503
+
+
 class SearchIndexError(KBError):
     """The search index is missing, damaged or was built by something else."""
 

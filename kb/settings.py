@@ -36,6 +36,8 @@ class Settings:
 
     home: Path = field(default_factory=default_home)  # state: store, index, caches
     data: Path = field(default_factory=shipped_data)  # knowledge files
+    store: str = field(default="sqlite", repr=False)  # or a PostgreSQL address, with its password
+    generations: Path | None = None  # folder in which servers of one database share the index
     site: Path | None = None  # folder of the team's own knowledge, beside that of `data`
     host: str = "127.0.0.1"
     port: int = 8000
@@ -72,6 +74,11 @@ class Settings:
     llm_per_day: int = 500
     log_level: str = "warning"
 
+    @property
+    def shared_store(self) -> bool:
+        """Whether the knowledge base is kept by a database server, for several machines."""
+        return self.store != "sqlite"
+
 
 _INTEGERS = {
     "port": (0, 65535),
@@ -100,6 +107,11 @@ def _is_share(text: str) -> bool:
         return 0 <= float(text) <= 1
     except ValueError:
         return False
+
+
+def is_address(text: str) -> bool:
+    """Whether it is the place of a PostgreSQL database: an address or ``key=value``, as libpq's."""
+    return text.startswith(("postgresql://", "postgres://")) or "=" in text
 
 
 def _convert(name: str, text: str) -> object:
@@ -131,6 +143,13 @@ def _convert(name: str, text: str) -> object:
             reason="setting_choice",
             values={"key": key, "text": text, "allowed": allowed},
         )
+    if name == "store" and text != "sqlite" and not is_address(text):
+        raise SettingsError(  # the value may hold a password
+            f"{key} is neither sqlite nor the address of a PostgreSQL database",
+            todo="write postgresql://user@host/database, or unset it",
+            reason="setting_store",
+            values={"key": key},
+        )
     if name == "llm_trust" and not _is_share(text):
         raise SettingsError(
             f"{key}={text!r} is no share",
@@ -138,7 +157,7 @@ def _convert(name: str, text: str) -> object:
             reason="setting_range",
             values={"key": key, "text": text, "low": "0", "high": "1"},
         )
-    if name in ("home", "data", "site"):
+    if name in ("home", "data", "site", "generations"):
         return Path(text).expanduser()
     return text
 
@@ -171,6 +190,14 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if environ[key] or name == "lang":
             values[name] = _convert(name, environ[key])
     settings = Settings(**values)  # type: ignore[arg-type]
+    if settings.generations is not None and not settings.shared_store:
+        key, missing = f"{PREFIX}GENERATIONS", f"{PREFIX}STORE"
+        raise SettingsError(
+            f"{key} is set and {missing} is not",
+            todo=f"set both, or unset {key}",
+            reason="setting_both",
+            values={"key": key, "near": missing},
+        )
     _check_model(settings)
     return settings
 

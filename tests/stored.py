@@ -1,13 +1,19 @@
-"""What a database file holds, past the product's own code."""
+"""What a database holds, read past the store."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
 from pathlib import Path
+from typing import Any
+
+from kb.store import Store
 
 
-def stored_rows(path: Path, query: str) -> list[tuple[object, ...]]:
-    """The rows of a query."""
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+def stored_rows(place: Path | Store, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query to a file, or to an open store wherever it is."""
+    if isinstance(place, Store):
+        with place.database.read() as reading:
+            return reading.execute(query).fetchall()
+    with contextlib.closing(sqlite3.connect(place)) as connection:
         return connection.execute(query).fetchall()

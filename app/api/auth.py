@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import structlog
@@ -23,21 +25,34 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
 from app.api.problems import HttpError
+from app.api.stored_keys import StoredKeys
 from app.server.address import is_loopback
-from kb.errors import InputError, NotFoundError, SettingsError, StoreError
+from kb.errors import (
+    InputError,
+    NotFoundError,
+    SettingsError,
+    StoreError,
+    UnreachableStoreError,
+)
 from kb.files.atomic import write_file
 from kb.files.state_folder import locked, make_state_folder
 from kb.retry_after import retry_after_header
 from kb.settings import Settings
 from kb.store.quota import OWNER
 
+if TYPE_CHECKING:
+    from kb.store import Store
+
+KeysPlace = Path | StoredKeys
 Role = Literal["read", "write", "admin"]
 ROLES: tuple[Role, ...] = ("read", "write", "admin")  # each may do what those before it may
+KEYS_FILE = "keys.json"
 KEYS_FORMAT = 1
 PREFIX = "tkb_"  # lets secret scanners and the log redaction recognise a key
 KEY_BYTES = 24  # of randomness: 192 bits
 DEFAULT_PER_MINUTE = 600  # ten a second: a person or a hook never gets there, a loop does
 BURST_S = 10  # a quiet key may send this many seconds' worth at once
+SYNCHRONISE_S = 1.0  # how long a removed key is still taken by a server that shares a database
 ADD = "timeout-kb keys add NAME --role read"
 
 
@@ -61,10 +76,15 @@ class KeyFile:
 
 def keys_path(settings: Settings) -> Path:
     """Where the keys of this state folder are stored."""
-    return settings.home / "keys.json"
+    return settings.home / KEYS_FILE
 
 
-def read_keys(path: Path) -> tuple[Key, ...]:
+def keys_place(settings: Settings, store: Store | None = None) -> KeysPlace:
+    """Where keys are: a file of this state folder, or the database that several servers share."""
+    return StoredKeys(settings, store) if settings.shared_store else keys_path(settings)
+
+
+def read_keys(path: KeysPlace) -> tuple[Key, ...]:
     """The stored keys, none where there is no file.
 
     Raises:
@@ -86,15 +106,18 @@ def read_keys(path: Path) -> tuple[Key, ...]:
     return content.keys
 
 
-def _write_keys(path: Path, keys: Sequence[Key]) -> None:
+def _write_keys(path: KeysPlace, keys: Sequence[Key]) -> None:
+    content = msgspec.json.encode(KeyFile(keys=tuple(keys)))
+    if isinstance(path, StoredKeys):
+        path.write(content)
+        return
     try:
-        content = msgspec.json.encode(KeyFile(keys=tuple(keys)))
         write_file(path, content, mode=0o600, durable=True)  # a removed key must not come back
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", todo="check the folder's rights") from error
 
 
-def add_key(path: Path, name: str, role: Role, per_minute: int = DEFAULT_PER_MINUTE) -> str:
+def add_key(path: KeysPlace, name: str, role: Role, per_minute: int = DEFAULT_PER_MINUTE) -> str:
     """Store a new key and give its text, which is shown this once.
 
     Raises:
@@ -104,7 +127,7 @@ def add_key(path: Path, name: str, role: Role, per_minute: int = DEFAULT_PER_MIN
         return _add_key(path, name, role, per_minute)
 
 
-def _add_key(path: Path, name: str, role: Role, per_minute: int) -> str:
+def _add_key(path: KeysPlace, name: str, role: Role, per_minute: int) -> str:
     keys = read_keys(path)
     if any(key.name == name for key in keys):
         raise InputError(
@@ -119,7 +142,7 @@ def _add_key(path: Path, name: str, role: Role, per_minute: int) -> str:
     return text
 
 
-def remove_key(path: Path, name: str) -> None:
+def remove_key(path: KeysPlace, name: str) -> None:
     """Forget a key; running servers refuse it from the next request on.
 
     Raises:
@@ -130,12 +153,16 @@ def remove_key(path: Path, name: str) -> None:
 
 
 @contextmanager
-def _changing(path: Path) -> Iterator[None]:
+def _changing(path: KeysPlace) -> Iterator[None]:
     """Let one process at a time read, change and write the keys: none is lost.
 
     Raises:
         StoreError: the folder cannot be made or written.
     """
+    if isinstance(path, StoredKeys):
+        with path.changing():
+            yield
+        return
     try:
         make_state_folder(path.parent)
     except OSError as error:
@@ -144,7 +171,7 @@ def _changing(path: Path) -> Iterator[None]:
         yield
 
 
-def _remove_key(path: Path, name: str) -> None:
+def _remove_key(path: KeysPlace, name: str) -> None:
     keys = read_keys(path)
     others = [key for key in keys if key.name != name]
     if len(others) == len(keys):
@@ -169,7 +196,7 @@ def check_exposure(settings: Settings) -> None:
         SettingsError: the host is not this machine alone and there are no keys.
         StoreError: there are, and they cannot be read.
     """
-    keys = read_keys(keys_path(settings))
+    keys = read_keys(keys_place(settings))
     if keys or is_loopback(settings.host):
         return
     raise SettingsError(
@@ -182,7 +209,7 @@ def check_exposure(settings: Settings) -> None:
 
 def no_keys_notice(settings: Settings) -> str:
     """What to say at the start where everyone on this machine gets in; empty where keys are."""
-    if read_keys(keys_path(settings)):
+    if read_keys(keys_place(settings)):
         return ""
     return (
         f"no keys: only this machine gets in ({settings.host}). "
@@ -208,10 +235,11 @@ class Guard:
     again; a file that is gone, or damaged, opens nothing.
 
     Each of several `workers` counts what it gets itself, so each lets its share of a key's limit
-    through.
+    through. With keys in a database `follow` reads them every second, and what other servers let
+    through counts as well; while the database is gone the last keys stay in force.
     """
 
-    path: Path
+    path: KeysPlace
     shut: bool = False
     workers: int = 1
     clock: Callable[[], float] = time.monotonic
@@ -220,9 +248,15 @@ class Guard:
     _damaged: bool = False
     _open_at_start: bool = False
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    _passed: Counter[str] = field(default_factory=Counter)  # since the last look at others
+    _everywhere: dict[str, int] | None = None  # requests of all servers, at the last look
 
     def __post_init__(self) -> None:
         """Read the keys there are at the start."""
+        if isinstance(self.path, StoredKeys):
+            self._damaged = True  # until they were read
+            self.workers = 1  # others' requests are known
+            self.synchronise()
         self._refresh()
         self._open_at_start = not (self.shut or self._keys or self._damaged)
 
@@ -263,7 +297,43 @@ class Guard:
         self._take(key)
         return key.name
 
+    def follow(self) -> None:
+        """Look at the keys and at other servers every second, where they lie in a database."""
+        if isinstance(self.path, StoredKeys):
+            threading.Thread(target=self._follow, name="keys-follower", daemon=True).start()
+
+    def _follow(self) -> None:
+        while self.synchronise():
+            time.sleep(SYNCHRONISE_S)
+
+    def synchronise(self) -> bool:
+        """Take over keys and counts from the database; False where there is none any more."""
+        place = self.path
+        if not isinstance(place, StoredKeys) or (place.store and place.store.is_closed):
+            return False
+        passed, self._passed = self._passed, Counter()
+        try:
+            keys = read_keys(place)
+            everywhere = place.add_requests(passed)
+        except UnreachableStoreError as error:
+            self._passed.update(passed)
+            if self._everywhere is None:  # what was read once stays in force, no keys too
+                self._refuse_all(error)
+        except StoreError as error:
+            self._refuse_all(error)
+        else:
+            self._keys = {key.digest: key for key in keys}
+            self._damaged = False
+            before, self._everywhere = self._everywhere, everywhere
+            for digest, count in everywhere.items():
+                others = count - passed[digest] - (before or {}).get(digest, 0)
+                if before is not None and others > 0 and (bucket := self._buckets.get(digest)):
+                    bucket.left -= others
+        return True
+
     def _refresh(self) -> None:
+        if isinstance(self.path, StoredKeys):
+            return
         try:
             status = self.path.stat()
         except FileNotFoundError:
@@ -308,6 +378,7 @@ class Guard:
                 workers=str(self.workers),
             )
         bucket.left -= 1
+        self._passed[key.digest] += 1
 
 
 _bearer = HTTPBearer(auto_error=False, description="A key made with `timeout-kb keys add`.")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SHORT_BYTES = 256 * 1024  # texts up to this size are read in turn, larger ones beside
 STREAMS = 4  # long uploads at once; they wait for the network most of the time
 WRITES = 2  # changes of the knowledge base at once: they have places no upload takes
+CHECKS = 2  # of health at once; one may hang on a database that vanished
 MODEL_WAITS = (
     64  # requests that wait for the language model at once; beyond, the first answer stays
 )
@@ -62,6 +63,7 @@ class ApiContext:
     streams: anyio.CapacityLimiter
     writes: anyio.CapacityLimiter
     model_waits: anyio.CapacityLimiter
+    checks: anyio.CapacityLimiter
     answer_cache: AnswerCache
 
     @classmethod
@@ -75,6 +77,7 @@ class ApiContext:
             streams=anyio.CapacityLimiter(STREAMS),
             writes=anyio.CapacityLimiter(WRITES),
             model_waits=anyio.CapacityLimiter(MODEL_WAITS),
+            checks=anyio.CapacityLimiter(CHECKS),
             answer_cache=AnswerCache(metrics),
         )
 

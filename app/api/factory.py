@@ -12,7 +12,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from app.api.auth import Guard, keys_path, read_access
+from app.api.auth import Guard, keys_place, read_access
 from app.api.context import ApiContext, known_parameters
 from app.api.middleware import Observe, refuse_foreign
 from app.api.problems import PROBLEM_JSON, add_problem_handlers
@@ -107,8 +107,11 @@ def create_app(
     app.state.context = ApiContext.of(service, settings, metrics)
     app.state.open_chat = cache(lambda: chat or Chat(service))  # opening reads phrases
     app.state.guard = Guard(
-        keys_path(settings), shut=not is_loopback(settings.host), workers=workers
+        keys_place(settings, service.store if settings.shared_store else None),
+        shut=not is_loopback(settings.host),
+        workers=workers,
     )
+    app.state.guard.follow()
     app.state.slack = None
     if settings.slack_mode == "http":
         from app.slack.run import MountedBot

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from app.cli.common import State, language_option
+from kb.errors import InputError
 
 
 @click.command("backup")
@@ -37,6 +38,12 @@ def command(context: click.Context, folder: Path | None, keep: int, language: No
 
     state = context.find_object(State) or State()
     home = state.settings.home
+    if state.settings.shared_store:
+        raise InputError(
+            "the knowledge base is in a database, which is backed up where it runs",
+            todo="pg_dump copies it, pg_restore puts it back; see also `timeout-kb move-store`",
+            reason="backup_server",
+        )
     backup = back_up(home, folder or home / BACKUPS, keep=keep)
     manifest, words = backup.manifest, state.words()
     files, size = len(manifest.files), mib(backup.size)

@@ -31,10 +31,10 @@ def command() -> None:
 @click.pass_context
 def add(context: click.Context, name: str, role: Role, per_minute: int) -> None:
     """Make a key called NAME and print it, this once."""
-    from app.api.auth import add_key, keys_path, read_keys
+    from app.api.auth import add_key, keys_place, read_keys
 
     state = context.find_object(State) or State()
-    path = keys_path(state.settings)
+    path = keys_place(state.settings)
     text = add_key(path, name, role, per_minute)
     words = state.words()
     note(words("access.keep"))
@@ -47,11 +47,11 @@ def add(context: click.Context, name: str, role: Role, per_minute: int) -> None:
 @click.pass_context
 def show(context: click.Context) -> None:
     """List names, roles and limits."""
-    from app.api.auth import keys_path, read_keys
+    from app.api.auth import keys_place, read_keys
     from app.render.columns import columns
 
     state = context.find_object(State) or State()
-    keys = read_keys(keys_path(state.settings))
+    keys = read_keys(keys_place(state.settings))
     if not keys:
         note(state.words()("access.none"))
     for line in columns([(key.name, key.role, f"{key.per_minute}/min") for key in keys]):
@@ -63,10 +63,10 @@ def show(context: click.Context) -> None:
 @click.pass_context
 def remove(context: click.Context, name: str) -> None:
     """Forget the key called NAME; running servers refuse it at once."""
-    from app.api.auth import keys_path, read_keys, remove_key
+    from app.api.auth import keys_place, read_keys, remove_key
 
     state = context.find_object(State) or State()
-    path = keys_path(state.settings)
+    path = keys_place(state.settings)
     remove_key(path, name)
     words = state.words()
     note(words("access.gone", key=name))

@@ -28,6 +28,7 @@ VERBS = {
     "check-data": "app.cli.check_data:command",
     "doctor": "app.cli.doctor:command",
     "backup": "app.cli.backup:command",
+    "move-store": "app.cli.move_store:command",
     "ranks": "app.cli.diagnose:ranks_command",
     "serve": "app.cli.serve:command",
     "up": "app.cli.up:command",

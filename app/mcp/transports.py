@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from app.api.auth import Guard, keys_path
+from app.api.auth import Guard, keys_place
 from app.api.problems import respond
 from app.mcp.folders import AllowedFolders
 from app.mcp.server import create_server
@@ -51,7 +51,9 @@ def create_http_app(
     service: Service, settings: Settings, *, folders: AllowedFolders, read_only: bool = False
 ) -> Starlette:
     """The application that answers at `PATH`, with keys as the HTTP API has them."""
-    guard = Guard(keys_path(settings), shut=not is_loopback(settings.host))
+    store = service.store if settings.shared_store else None
+    guard = Guard(keys_place(settings, store), shut=not is_loopback(settings.host))
+    guard.follow()
 
     def identify(request: Any, tool: ToolType) -> str:  # noqa: ANN401 - the SDK's own is untyped
         # That a key may read was checked before, and counted.

@@ -25,10 +25,12 @@ def make_state_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
     """Let nobody else into the block, no other thread and no other process.
 
-    The file stays; the system gives the lock back when the process dies.
+    With `shared` only those who lock it without. Gives whether it was locked: without `wait` the
+    block runs also where it was not. The file stays; the system gives the lock back when the
+    process dies.
 
     Raises:
         StoreError: the file cannot be made or locked.
@@ -36,11 +38,17 @@ def locked(path: Path) -> Iterator[None]:
     with ExitStack() as opened:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(opened.enter_context(path.open("a")), fcntl.LOCK_EX)
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(
+                opened.enter_context(path.open("a")), kind if wait else kind | fcntl.LOCK_NB
+            )
+            is_locked = True
+        except BlockingIOError:
+            is_locked = False
         except OSError as error:
             todo = "make the folder writable, on a file system that has locks"
             raise StoreError(f"{path}: {error.strerror}", todo=todo) from error
-        yield
+        yield is_locked
 
 
 class UseMark:

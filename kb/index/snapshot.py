@@ -279,7 +279,17 @@ def _embed_missing(sources: Sources) -> None:
     It runs after the changes were read, so none of them lacks one. Vectors go into the store
     batch by batch, so an interrupted run goes on where it stopped.
     """
-    name, after = sources.embedder.name, 0
+    name = sources.embedder.name
+    if not sources.store.vectors.missing(name, limit=1):
+        return
+    # of several machines on one database one does it, and the others have what it made
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    with sources.store.lock(f"locks/embed-{digest}"):
+        _embed_all(sources, name)
+
+
+def _embed_all(sources: Sources, name: str) -> None:
+    after = 0
     while numbers := sources.store.vectors.missing(name, after=after, limit=BATCH):
         rows = sources.store.chunks(numbers)
         vectors = sources.embedder.encode_passages([row.text for row in rows])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.embed.base import Embedder
-from kb.errors import InputError
+from kb.errors import InputError, UnreachableStoreError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
 from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker
 from kb.search.similarity import (
@@ -302,10 +302,12 @@ class Searcher:
         cosines = np.zeros(len(numbers), dtype=np.float32)
         if vector is None:
             return cosines
-        known = snapshot.dense.vectors_of(numbers)
-        held, vectors = known or self._store.vectors.get(
-            self._embedder.name, numbers.tolist(), self._embedder.dimension
-        )
+        try:
+            held, vectors = snapshot.dense.vectors_of(numbers) or self._store.vectors.get(
+                self._embedder.name, numbers.tolist(), self._embedder.dimension
+            )
+        except UnreachableStoreError:  # words alone answer until the server is back
+            return cosines
         cosines[np.searchsorted(numbers, held)] = np.clip(vectors @ vector, -1, 1)
         return cosines
 
@@ -339,6 +341,8 @@ class Searcher:
                     score=-score,
                     chunk_id=chunk.chunk_id,
                     snippet=shown_text,
+                    role=chunk.role,
+                    snippet_language=chunk.language,
                     why=why(
                         question.compared,
                         head,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kb.index.base import Scores, signature_tokens
 from kb.store import EntryHead
+from kb.types.entries import Entry, Hit
 from kb.types.vocabulary import Language
 
 Numeric = NDArray[np.floating[Any]]
@@ -175,10 +176,29 @@ def snippet(
         return "", frozenset()
     worth = [math.fsum([weights[token] for token in line if token in weights]) for line in cut]
     start = max(range(len(lines)), key=lambda number: (worth[number], -number))
-    shown = " ".join(lines[start:])
-    if len(shown) > SNIPPET_CHARACTERS:
-        shown = shown[: SNIPPET_CHARACTERS - 1].rstrip() + "…"
-    return shown, frozenset().union(*cut)
+    return cut_snippet(" ".join(lines[start:])), frozenset().union(*cut)
+
+
+def cut_snippet(text: str) -> str:
+    """A text of at most `SNIPPET_CHARACTERS`."""
+    if len(text) <= SNIPPET_CHARACTERS:
+        return text
+    return text[: SNIPPET_CHARACTERS - 1].rstrip() + "…"
+
+
+def snippet_for_reader(hit: Hit, entry: Entry | None, language: Language) -> Hit:
+    """The hit with the same section in the reader's language, where that of the entry is another.
+
+    Entries of one language keep what matched.
+    """
+    if entry is None or hit.snippet_language in (None, language):
+        return hit
+    ours = [part for part in entry.sections if part.language == language and part.text.strip()]
+    if not ours:
+        return hit
+    same = next((part for part in ours if part.role == hit.role), ours[0])
+    shown = cut_snippet(" ".join(same.text.split()))
+    return replace(hit, snippet=shown, role=same.role, snippet_language=language)
 
 
 @lru_cache(maxsize=LINES_CACHED)

@@ -1,4 +1,4 @@
-"""The truth: every entry with its chunks and vectors, in one SQLite file."""
+"""The truth: every entry with its chunks and vectors, in a SQLite file or on a server."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from kb.errors import NotFoundError, StoreError
 from kb.files.atomic import publish_folder, sync
 from kb.files.state_folder import locked, make_state_folder
 from kb.store.check import check_connection
-from kb.store.database import DATABASE, Database
+from kb.store.database import DATABASE, SqliteDatabase
 
 BACKUPS = "backups"  # in the state folder, where no other place is named
 BACKUP_FORMAT = 1
@@ -202,7 +202,7 @@ def _built(home: Path, folder: Path) -> Backup:
 
 def _copy_database(source: Path, target: Path) -> int:
     """Copy the database as it is at this moment, check the copy, and count its entries."""
-    database = Database(source)
+    database = SqliteDatabase(source)
     with (
         database.errors(),
         contextlib.closing(database.connect()) as reading,

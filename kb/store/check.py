@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from kb.store.database import Database, damaged, require_ours
+from kb.store.database import SqliteDatabase, damaged, require_ours
 from kb.store.statements import BATCH, read_entries
 
 CHECK_TIMEOUT_MS = 2_000  # who asks whether all is well does not wait for a writer
@@ -17,7 +17,7 @@ def check_database(path: Path) -> None:
     Raises:
         StoreError: it is not; the message says what to do.
     """
-    database = Database(path)
+    database = SqliteDatabase(path)
     with database.errors():
         connection = database.connect()
         try:

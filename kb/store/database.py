@@ -1,4 +1,4 @@
-"""The database file: its shape, one writer at a time, many readers, errors a person can act on.
+"""The database as a SQLite file: one writer at a time, many readers, errors people can act on.
 
 `PRAGMA user_version` states the version of the shape; `PRAGMA application_id` marks the file as
 ours.
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from kb.errors import StoreError
+from kb.files.file_system import check_local
+from kb.files.state_folder import locked, make_state_folder
 from kb.store import quota
+from kb.store.connection import Connection
 
 DATABASE = "kb.sqlite3"  # in the state folder
 APPLICATION_ID = 0x544B4231  # "TKB1"
@@ -111,6 +115,14 @@ LATER_TABLES = (
     *quota.TABLES,
 )
 
+# The last number an entry or a chunk ever had, by table.
+LAST_NUMBERS = {
+    "entries": "SELECT coalesce(max(n), 0) FROM (SELECT max(ordinal) AS n FROM entries "
+    "UNION ALL SELECT max(ordinal) FROM removed_entries) AS used",
+    "chunks": "SELECT coalesce(max(n), 0) FROM (SELECT max(number) AS n FROM chunks "
+    "UNION ALL SELECT max(number) FROM removed_chunks) AS used",
+}
+
 BUSY_TIMEOUT_S = 30.0  # how long a writer waits for another process; an ingest batch takes seconds
 CACHE_KIB = 16 * 1024  # page cache a connection: the tag tables of 100k entries
 _FOLDER = "make the folder writable, or set TIMEOUT_KB_HOME to one that is"
@@ -138,15 +150,39 @@ _TODO: dict[int, tuple[str, str, str]] = {  # what is wrong, what to do, the err
 }
 
 
-class Database:
+class SqliteDatabase:
     """A SQLite file in WAL mode with a pool of connections; safe to use from many threads."""
 
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened yet."""
         self.path = path
+        self.name = str(path)
         self._idle: list[sqlite3.Connection] = []
         self._write_lock = threading.Lock()
         self._closed = False
+
+    def prepare(self) -> str:
+        """Make the file and its tables, or those that it lacks; returns its identity.
+
+        Raises:
+            StoreError: the file is damaged, newer or another program's, the folder cannot be
+                written or lies on a network file system; the message says what to do.
+        """
+        check_local(self.path.parent)
+        try:
+            make_state_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(
+                f"{self.path.parent}: {error.strerror}",
+                todo="make the folder writable, or set TIMEOUT_KB_HOME to one that is",
+            ) from error
+        with self.errors(), closing(self.connect()) as connection:
+            prepare(connection, self.path)
+            query = "SELECT value FROM meta WHERE key = 'store_id'"
+            row = connection.execute(query).fetchone()
+            if row is None:
+                raise damaged(self.path, "it has lost its id")
+            return str(row[0])
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -159,7 +195,7 @@ class Database:
                 connection.rollback()
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self, *, alone: bool = True) -> Iterator[sqlite3.Connection]:
         """A connection in a write transaction: all of it happens or nothing."""
         with self.errors(), self._write_lock, self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -169,6 +205,23 @@ class Database:
             except BaseException:
                 connection.rollback()
                 raise
+
+    def lock(
+        self, name: str, *, shared: bool = False, wait: bool = True
+    ) -> AbstractContextManager[bool]:
+        """A lock on the file of that name below the state folder."""
+        return locked(self.path.parent / name, shared=shared, wait=wait)
+
+    def wait(self, limit_s: float) -> None:
+        """So many seconds: who shares the file sees every change with the next search."""
+        time.sleep(limit_s)
+
+    def keep_numbers(self, connection: Connection) -> None:
+        """Use no number again that was written or removed."""
+        for table, query in LAST_NUMBERS.items():
+            (last,) = connection.execute(query).fetchone()
+            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, last))
 
     def connect(self) -> sqlite3.Connection:
         """A new connection, set up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kb.store.database import Database
+from kb.store.connection import Database
 from kb.types.entries import Entry
 
 RESTORABLE_DAYS = 30
@@ -26,7 +26,8 @@ class DeletedEntries:
         """Keep an entry that is being deleted; an earlier one with its id is replaced."""
         with self._database.write() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO deleted_entries VALUES (?, ?, ?)",
+                "INSERT INTO deleted_entries VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET at = excluded.at, body = excluded.body",
                 (entry.id, now_s, msgspec.json.encode(entry)),
             )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kb.store.database import Database
+from kb.store.connection import Database
 from kb.store.statements import merged_into
 
 _IDS = msgspec.json.Decoder(tuple[str, ...])
@@ -45,7 +45,10 @@ class ImportedFiles:
         ]
         with self._database.write() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?, ?)", rows
+                "INSERT INTO imported_files VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE "
+                "SET digest = excluded.digest, reader = excluded.reader, "
+                "entries = excluded.entries",
+                rows,
             )
 
     def entries_of(self, key: str, digest: str, reader: str) -> tuple[str, ...] | None:

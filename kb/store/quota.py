@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from kb.store.connection import Connection
 
 MIB = 1024 * 1024
 OWNER_BYTES = 256 * MIB  # of one key: some 10,000 diagnoses, or 1,000 long conversations
@@ -30,10 +31,12 @@ TABLES = (
     END""",
 )
 _ADOPT = (
-    """INSERT OR IGNORE INTO kept_sizes
-        SELECT 'diagnoses', id, '', created, length(body) FROM diagnoses""",
-    """INSERT OR IGNORE INTO kept_sizes
-        SELECT 'conversations', id, '', updated, length(body) FROM conversations""",
+    """INSERT INTO kept_sizes
+        SELECT 'diagnoses', id, '', created, length(body) FROM diagnoses
+        WHERE 1 = 1 ON CONFLICT (kind, id) DO NOTHING""",
+    """INSERT INTO kept_sizes
+        SELECT 'conversations', id, '', updated, length(body) FROM conversations
+        WHERE 1 = 1 ON CONFLICT (kind, id) DO NOTHING""",
 )
 _ANY = "SELECT (SELECT count(*) FROM diagnoses) + (SELECT count(*) FROM conversations)"
 _DELETE = {
@@ -60,7 +63,7 @@ class KeptSize:
     bytes: int
 
 
-def adopt(connection: sqlite3.Connection) -> None:
+def adopt(connection: Connection) -> None:
     """Note the sizes of what a program kept that knew no quota."""
     if connection.execute("SELECT 1 FROM kept_sizes LIMIT 1").fetchone():
         return
@@ -70,7 +73,7 @@ def adopt(connection: sqlite3.Connection) -> None:
 
 
 def note_size(
-    connection: sqlite3.Connection, kind: str, identifier: str, *, size: int, at_s: float
+    connection: Connection, kind: str, identifier: str, *, size: int, at_s: float
 ) -> None:
     """Note what was just kept, and delete the oldest where it is too much; never what is new.
 
@@ -90,7 +93,7 @@ def note_size(
 
 
 def _make_room(
-    connection: sqlite3.Connection,
+    connection: Connection,
     statements: tuple[str, str],
     values: tuple[str, ...],
     limit: int,
@@ -108,9 +111,9 @@ def _make_room(
             total -= size
 
 
-def kept_sizes(connection: sqlite3.Connection) -> tuple[KeptSize, ...]:
+def kept_sizes(connection: Connection) -> tuple[KeptSize, ...]:
     """What is kept, by kind."""
     rows = connection.execute(
         "SELECT kind, count(*), sum(bytes) FROM kept_sizes GROUP BY kind ORDER BY kind"
     )
-    return tuple(KeptSize(kind=kind, count=count, bytes=size) for kind, count, size in rows)
+    return tuple(KeptSize(kind=kind, count=count, bytes=int(size)) for kind, count, size in rows)

@@ -8,7 +8,7 @@ from dataclasses import astuple, fields
 from typing import Any
 
 from kb.errors import NotFoundError
-from kb.store.database import Database
+from kb.store.connection import Database
 from kb.store.quota import KeptSize, kept_sizes, note_size
 from kb.store.rows import FeedbackRow, StoredJson
 
@@ -37,7 +37,8 @@ class Records:
         with self._database.write() as connection:
             connection.execute("DELETE FROM diagnoses WHERE created < ?", (forget_before_s,))
             connection.execute(
-                "INSERT OR REPLACE INTO diagnoses VALUES (?, ?, ?)",
+                "INSERT INTO diagnoses VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                "SET created = excluded.created, body = excluded.body",
                 (diagnosis_id, created_s, body),
             )
             note_size(connection, "diagnoses", diagnosis_id, size=len(body), at_s=created_s)
@@ -70,9 +71,9 @@ class Records:
     def put_feedback(self, feedback: FeedbackRow) -> None:
         """Keep a person's feedback; one with the same id is replaced."""
         with self._database.write() as connection:
+            connection.execute("DELETE FROM feedback WHERE id = ?", (feedback.id,))
             connection.execute(
-                "INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                astuple(feedback),
+                "INSERT INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(feedback)
             )
 
     def get_feedback(self, feedback_id: str) -> FeedbackRow | None:
@@ -175,7 +176,9 @@ class Preferences:
         """Set (JSON) for `scope`; what was set before is replaced."""
         with self._database.write() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO preferences VALUES (?, ?, ?)", (scope, now_s, body)
+                "INSERT INTO preferences VALUES (?, ?, ?) ON CONFLICT (scope) DO UPDATE "
+                "SET updated = excluded.updated, body = excluded.body",
+                (scope, now_s, body),
             )
 
     def claim(self, *keys: str, now_s: float, keep_s: float) -> bool:
@@ -186,8 +189,8 @@ class Preferences:
         """
         with self._database.write() as connection:
             connection.execute("DELETE FROM handled WHERE at < ?", (now_s - keep_s,))
-            before = connection.total_changes
-            connection.executemany(
-                "INSERT OR IGNORE INTO handled VALUES (?, ?)", [(key, now_s) for key in keys]
+            taken = connection.executemany(
+                "INSERT INTO handled VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+                [(key, now_s) for key in sorted(set(keys))],
             )
-            return connection.total_changes - before == len(set(keys))
+            return taken.rowcount == len(set(keys))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ import msgspec
 
 from kb.errors import InputError
 from kb.knowledge.facets import day_number, day_range, entry_values, fold, wanted_values
+from kb.store.connection import Connection
 from kb.types.entries import Chunk, Entry, Filters
 
 BATCH = 500  # rows or parameters at once: old SQLite builds allow 999 parameters
@@ -30,12 +30,12 @@ _ENTRY = msgspec.json.Decoder(Entry)
 
 
 def marks(values: Sequence[object]) -> str:
-    """One question mark a value, for ``IN (...)``."""
-    return ",".join("?" * len(values))
+    """One question mark a value, for ``IN (...)``; nothing is in the list of none."""
+    return ",".join("?" * len(values)) or "NULL"
 
 
 def select_in(
-    connection: sqlite3.Connection,
+    connection: Connection,
     query: str,
     numbers: Iterable[int] | Iterable[str],
     *parameters: object,
@@ -50,30 +50,30 @@ def select_in(
         yield from connection.execute(query.format(marks(part)), (*parameters, *part))
 
 
-def last_seq(connection: sqlite3.Connection) -> int:
+def last_seq(connection: Connection) -> int:
     """Number of the last change."""
     return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
 
-def set_seq(connection: sqlite3.Connection, seq: int) -> None:
+def set_seq(connection: Connection, seq: int) -> None:
     """Make `seq` the number of the last change."""
     connection.execute("UPDATE meta SET value = ? WHERE key = 'seq'", (str(seq),))
 
 
 EDITED = "incident:"
 """Begins the source key of an incident that people wrote in: its log no longer replaces it."""
-_MERGED = "merged:"  # begins the keys of `meta` that lead from a merged incident to the other
+MERGED = "merged:"  # begins the keys of `meta` that lead from a merged incident to the other
 
 
-def merged_into(connection: sqlite3.Connection, entry_id: str) -> str:
+def merged_into(connection: Connection, entry_id: str) -> str:
     """The id of the incident that `entry_id` was merged into; empty where it was not."""
     row = connection.execute(
-        "SELECT value FROM meta WHERE key = ?", (f"{_MERGED}{entry_id}",)
+        "SELECT value FROM meta WHERE key = ?", (f"{MERGED}{entry_id}",)
     ).fetchone()
     return row[0] if row else ""
 
 
-def put(connection: sqlite3.Connection, entry: Entry, seq: int) -> str:
+def put(connection: Connection, entry: Entry, seq: int) -> str:
     """Write one entry; returns ``added``, ``updated`` or ``unchanged``.
 
     An incident that people wrote in, or merged into another, is not written anew from its log.
@@ -126,17 +126,19 @@ def _content_digest(entry: Entry) -> bytes:
     return hashlib.sha256(msgspec.json.encode(values)).digest()
 
 
-def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: int) -> None:
+def _insert(connection: Connection, entry: Entry, content: bytes, seq: int) -> None:
     # chunks have a table of their own, so they are not written twice
     body = msgspec.json.encode(replace(entry, chunks=()))
-    ordinal = connection.execute(
+    connection.execute(
         "INSERT INTO entries (id, source_key, digest, day, seq, content, body) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (entry.id, entry.source_key, entry.digest, day_number(entry.date), seq, content, body),
-    ).lastrowid
+    )
+    query = "SELECT ordinal FROM entries WHERE id = ?"
+    (ordinal,) = connection.execute(query, (entry.id,)).fetchone()
     connection.executemany(
-        "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-        [(f"{_MERGED}{merged}", entry.id) for merged in entry.merged],
+        "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [(f"{MERGED}{merged}", entry.id) for merged in entry.merged],
     )
     connection.executemany(
         "INSERT INTO tags (facet, value, entry, label) VALUES (?, ?, ?, ?)",
@@ -151,7 +153,7 @@ def _insert(connection: sqlite3.Connection, entry: Entry, content: bytes, seq: i
     )
 
 
-def remove(connection: sqlite3.Connection, entry_id: str, seq: int) -> int:
+def remove(connection: Connection, entry_id: str, seq: int) -> int:
     """Delete an entry with its chunks and vectors and note what an index has to forget."""
     row = connection.execute("SELECT ordinal FROM entries WHERE id = ?", (entry_id,)).fetchone()
     if row is None:
@@ -163,14 +165,12 @@ def remove(connection: sqlite3.Connection, entry_id: str, seq: int) -> int:
     connection.execute("DELETE FROM entries WHERE ordinal = ?", (row[0],))
     connection.execute(
         "DELETE FROM meta WHERE value = ? AND substr(key, 1, ?) = ?",
-        (entry_id, len(_MERGED), _MERGED),
+        (entry_id, len(MERGED), MERGED),
     )
     return 1
 
 
-def read_entries(
-    connection: sqlite3.Connection, rows: Sequence[Sequence[object]]
-) -> Iterator[Entry]:
+def read_entries(connection: Connection, rows: Sequence[Sequence[object]]) -> Iterator[Entry]:
     """Entries of (ordinal, body, …) rows, in their order, with their chunks."""
     entries: dict[Any, Entry] = {row[0]: _ENTRY.decode(row[1]) for row in rows}  # type: ignore[arg-type]
     chunks: dict[object, list[Chunk]] = {ordinal: [] for ordinal in entries}
@@ -190,7 +190,7 @@ def conditions(filters: Filters) -> tuple[str, list[object]]:
     Raises:
         InputError: a date of the filter cannot be read.
     """
-    parts = ["1"]
+    parts = ["1 = 1"]
     parameters: list[object] = []
     for facet, values in wanted_values(filters):
         parts.append(
@@ -208,13 +208,13 @@ def conditions(filters: Filters) -> tuple[str, list[object]]:
     return " AND ".join(parts), parameters
 
 
-def nearest(connection: sqlite3.Connection, entry_id: str) -> list[str]:
+def nearest(connection: Connection, entry_id: str) -> list[str]:
     """Ids that look like one that is not there, the nearest first."""
     words = sorted(set(re.findall(r"\w{3,}", entry_id)), key=lambda word: (-len(word), word))
     pool: set[str] = set()
     for word in words[:NEAREST]:
         rows = connection.execute(
-            "SELECT id FROM entries WHERE instr(id, ?) ORDER BY id LIMIT ?",
+            "SELECT id FROM entries WHERE replace(id, ?, '') <> id ORDER BY id LIMIT ?",
             (word, NEAREST_POOL),
         )
         pool.update(row[0] for row in rows)

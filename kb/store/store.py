@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.errors import NotFoundError, StoreError
-from kb.files.file_system import check_local
-from kb.files.state_folder import make_state_folder
-from kb.store.database import Database, damaged, prepare
+from kb.errors import NotFoundError, UnreachableStoreError
+from kb.settings import Settings
+from kb.store.connection import Connection, Database
+from kb.store.database import DATABASE, SqliteDatabase
 from kb.store.deleted import DeletedEntries
 from kb.store.imported_files import ImportedFiles
+from kb.store.local_copy import LocalCopy
 from kb.store.records import Preferences, Records
 from kb.store.rows import ChunkChanges, ChunkRow, EntryHead
 from kb.store.statements import (
@@ -40,7 +42,9 @@ class Store:
     """The knowledge base as it is; safe to use from many threads and processes.
 
     Attributes:
-        path: the database file.
+        name: of the database in messages: its file, or the server's address without a password.
+        path: the database file; None where a server has it.
+        database: reads and writes it, one transaction at a time.
         id: identity of this database; a copy has the same, a new one never.
         vectors: the chunks' vectors, per model.
         records: diagnoses, feedback, conversations.
@@ -51,8 +55,12 @@ class Store:
 
     def __init__(self, database: Database, store_id: str) -> None:
         """Use `open`."""
-        self._database = database
-        self.path = database.path
+        self.database = database
+        self.name, self.path = database.name, database.path
+        self.lock = database.lock
+        self.wait = database.wait
+        self._is_closed = False
+        self._copy: LocalCopy | None = None
         self.id = store_id
         self.vectors = Vectors(database)
         self.records = Records(database)
@@ -61,39 +69,95 @@ class Store:
         self.imported_files = ImportedFiles(database)
 
     @classmethod
-    def open(cls, path: Path) -> Store:
-        """Open the database at `path`, made if missing.
+    def open(cls, place: Path | str) -> Store:
+        """Open the file at a path or the PostgreSQL database at an address, made if missing.
 
         Raises:
-            StoreError: the file is damaged, newer or another program's, the folder cannot be
-                written or lies on a network file system; the message says what to do.
+            StoreError: the database is damaged, newer or another program's, cannot be reached or
+                written, or the file lies on a network file system; the message says what to do.
         """
-        check_local(path.parent)
-        database = Database(path)
-        try:
-            make_state_folder(path.parent)
-        except OSError as error:
-            raise StoreError(
-                f"{path.parent}: {error.strerror}",
-                todo="make the folder writable, or set TIMEOUT_KB_HOME to one that is",
-            ) from error
-        with database.errors():
-            connection = database.connect()
-            try:
-                prepare(connection, path)
-                query = "SELECT value FROM meta WHERE key = 'store_id'"
-                row = connection.execute(query).fetchone()
-                if row is None:
-                    raise damaged(path, "it has lost its id")
-            finally:
-                connection.close()
-        store = cls(database, str(row[0]))
+        database: Database
+        if isinstance(place, Path):
+            database = SqliteDatabase(place)
+        else:
+            from kb.store.postgres import PostgresDatabase
+
+            database = PostgresDatabase(place)
+        store = cls(database, database.prepare())
         store.deleted.forget(now_s=time.time())
         return store
 
+    @classmethod
+    def of(cls, settings: Settings, *, keep_copy: bool = True) -> Store:
+        """Open the database that the settings name.
+
+        Of a server's entries the state folder keeps a copy, unless it is not to; with it the store
+        opens while the server is gone.
+
+        Raises:
+            StoreError: as `open`.
+        """
+        if not settings.shared_store:
+            return cls.open(settings.home / DATABASE)
+        if not keep_copy:
+            return cls.open(settings.store)
+        copy = LocalCopy.of(settings.store, settings.home / "cache")
+        try:
+            store = cls.open(settings.store)
+            copy.belong_to(store.id)
+        except UnreachableStoreError:
+            from kb.store.postgres import PostgresDatabase
+
+            if not (origin := copy.origin()):
+                raise
+            store = cls(PostgresDatabase(settings.store), origin)
+        store.keep_copy(copy)
+        return store
+
+    def keep_copy(self, copy: LocalCopy) -> None:
+        """Read entries from `copy` while the server cannot be reached."""
+        self._copy = copy
+
+    def refresh_copy(self) -> None:
+        """Bring the copy up to the database.
+
+        Raises:
+            StoreError: one of both cannot be read or written.
+        """
+        if self._copy is not None:
+            self._copy.follow(self.database)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def is_reachable(self) -> bool:
+        """Whether the database answers, and not the copy alone."""
+        try:
+            with self.database.read():
+                return True
+        except UnreachableStoreError:
+            return False
+
     def close(self) -> None:
         """Close the connections."""
-        self._database.close()
+        self._is_closed = True
+        self.database.close()
+        if self._copy is not None:
+            self._copy.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A connection that entries are read from: of the copy while the server is gone."""
+        with ExitStack() as entered:
+            try:
+                connection = entered.enter_context(self.database.read())
+            except UnreachableStoreError:
+                if self._copy is None:
+                    raise
+                connection = entered.enter_context(self._copy.read())
+            yield connection
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -112,7 +176,7 @@ class Store:
             StoreError: the database cannot be written.
         """
         counts = {"added": 0, "updated": 0, "unchanged": 0}
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             seq = last_seq(connection) + 1
             for entry in entries:
                 counts[put(connection, entry, seq)] += 1
@@ -128,7 +192,7 @@ class Store:
         Raises:
             StoreError: the database cannot be written.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             seq = last_seq(connection) + 1
             for entry_id in sorted(set(merged)):
                 remove(connection, entry_id, seq)
@@ -141,7 +205,7 @@ class Store:
         Raises:
             StoreError: the database cannot be written.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             seq = last_seq(connection) + 1
             for entry in instead_of:
                 remove(connection, entry.id, seq)
@@ -156,7 +220,7 @@ class Store:
             How many were there.
         """
         deleted = 0
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             seq = last_seq(connection) + 1
             for entry_id in sorted(set(ids)):
                 deleted += remove(connection, entry_id, seq)
@@ -172,7 +236,7 @@ class Store:
         Raises:
             NotFoundError: there is none; the nearest ids are named.
         """
-        with self._database.read() as connection:
+        with self._reading() as connection:
             query = "SELECT ordinal, body FROM entries WHERE id = ?"
             row = connection.execute(query, (entry_id,)).fetchone()
             if row is None and (other := merged_into(connection, entry_id)):
@@ -192,7 +256,7 @@ class Store:
         """The stored entries whose id or source one of `entries` has, and those with ids `also`."""
         ids = {entry.id for entry in entries} | set(also)
         query = "SELECT ordinal, body FROM entries WHERE {} IN ({{}})"
-        with self._database.read() as connection:
+        with self._reading() as connection:
             rows = {
                 *select_in(connection, query.format("id"), ids),
                 *select_in(
@@ -206,7 +270,7 @@ class Store:
         where, parameters = conditions(filters)
         after = ""
         while True:
-            with self._database.read() as connection:
+            with self._reading() as connection:
                 rows = connection.execute(
                     f"SELECT ordinal, body, id FROM entries WHERE id > ? AND {where} "  # noqa: S608 - made of constants
                     "ORDER BY id LIMIT ?",
@@ -221,7 +285,7 @@ class Store:
     def ids(self, filters: Filters = NO_FILTERS) -> list[str]:
         """Ids of the entries that pass, sorted."""
         where, parameters = conditions(filters)
-        with self._database.read() as connection:
+        with self._reading() as connection:
             rows = connection.execute(
                 f"SELECT id FROM entries WHERE {where} ORDER BY id",  # noqa: S608
                 parameters,
@@ -231,24 +295,24 @@ class Store:
     def holds(self, filters: Filters) -> bool:
         """Whether any entry passes."""
         where, parameters = conditions(filters)
-        with self._database.read() as connection:
+        with self._reading() as connection:
             query = f"SELECT 1 FROM entries WHERE {where} LIMIT 1"  # noqa: S608 - made of constants
             return connection.execute(query, parameters).fetchone() is not None
 
     def count(self) -> int:
         """Number of entries."""
-        with self._database.read() as connection:
+        with self._reading() as connection:
             return int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
 
     def digests(self) -> dict[str, str]:
         """Digest of every entry's source by source key."""
-        with self._database.read() as connection:
+        with self._reading() as connection:
             return dict(connection.execute("SELECT source_key, digest FROM entries"))
 
     def facets(self, filters: Filters = NO_FILTERS) -> dict[str, dict[str, int]]:
         """How many entries that pass have each value, per facet, the most frequent first."""
         where, parameters = conditions(filters)
-        with self._database.read() as connection:
+        with self._reading() as connection:
             rows = connection.execute(
                 "SELECT facet, min(label), count(*) FROM tags "  # noqa: S608
                 f"WHERE entry IN (SELECT ordinal FROM entries WHERE {where}) "
@@ -264,12 +328,12 @@ class Store:
 
     def last_seq(self) -> int:
         """Number of the last change; it grows by one with every changing transaction."""
-        with self._database.read() as connection:
+        with self._reading() as connection:
             return last_seq(connection)
 
     def chunk_changes_since(self, seq: int) -> ChunkChanges:
         """Chunk numbers and entry ordinals that appeared and vanished after change `seq`."""
-        with self._database.read() as connection:
+        with self._reading() as connection:
 
             def changed(table: str, key: str) -> tuple[int, ...]:
                 query = f"SELECT {key} FROM {table} WHERE seq > ? ORDER BY {key}"  # noqa: S608
@@ -289,13 +353,13 @@ class Store:
             "SELECT number, entry, id, role, language, text FROM chunks "
             "WHERE number IN ({}) ORDER BY number"
         )
-        with self._database.read() as connection:
+        with self._reading() as connection:
             return [ChunkRow(*row) for row in select_in(connection, query, numbers)]
 
     def heads(self, ordinals: Sequence[int]) -> dict[int, EntryHead]:
         """Heads of entries by ordinal; those that are gone are left out."""
         query = "SELECT ordinal, body FROM entries WHERE ordinal IN ({})"
-        with self._database.read() as connection:
+        with self._reading() as connection:
             rows = select_in(connection, query, ordinals)
             return {ordinal: _HEAD.decode(body) for ordinal, body in rows}
 
@@ -313,7 +377,7 @@ class Store:
             "SELECT entry, facet, label FROM tags WHERE entry IN ({}) ORDER BY entry, facet, value"
         )
         chunks = "SELECT number, entry FROM chunks WHERE entry IN ({})"
-        with self._database.read() as connection:
+        with self._reading() as connection:
             numbers = sorted(select_in(connection, chunks, ordinals))
             return (
                 list(select_in(connection, entries, ordinals)),

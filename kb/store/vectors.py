@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kb.errors import InputError, StoreError
-from kb.store.database import Database
+from kb.store.connection import Connection, Database
 from kb.store.statements import select_in
 
 # float16 halves the file; a unit vector's inner products move by less than 0.001
@@ -40,10 +39,15 @@ class Vectors:
         if vectors.ndim != 2 or len(vectors) != len(numbers):
             raise InputError(f"{len(numbers)} chunks do not fit vectors of shape {vectors.shape}")
         with self._database.write() as connection:
-            connection.execute("INSERT OR IGNORE INTO models (name) VALUES (?)", (model,))
+            connection.execute(
+                "INSERT INTO models SELECT coalesce(max(number), 0) + 1, CAST(? AS TEXT) "
+                "FROM models WHERE 1 = 1 ON CONFLICT (name) DO NOTHING",
+                (model,),
+            )
             key = _model(connection, model)
             return connection.executemany(
-                "INSERT OR REPLACE INTO vectors SELECT ?, number, ? FROM chunks WHERE number = ?",
+                "INSERT INTO vectors SELECT ?, number, ? FROM chunks WHERE number = ? "
+                "ON CONFLICT (model, chunk) DO UPDATE SET vector = excluded.vector",
                 [
                     (key, row.tobytes(), number)
                     for number, row in zip(numbers, vectors.astype(STORED), strict=True)
@@ -87,6 +91,6 @@ class Vectors:
             return [row[0] for row in rows]
 
 
-def _model(connection: sqlite3.Connection, name: str) -> int:
+def _model(connection: Connection, name: str) -> int:
     row = connection.execute("SELECT number FROM models WHERE name = ?", (name,)).fetchone()
     return int(row[0]) if row else 0

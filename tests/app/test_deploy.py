@@ -119,10 +119,29 @@ def test_the_two_services_of_compose_are_shut_in(root: Path) -> None:
     assert (path.parent / build["context"] / build["dockerfile"]).is_file()
 
 
-def test_compose_follows_its_schema(root: Path) -> None:
+def test_servers_on_one_database_are_those_of_the_balancer(root: Path) -> None:
+    """Each has the database's address and the shared index; only the balancer can be reached."""
+    compose = yaml.safe_load((root / "deploy" / "compose.postgres.yaml").read_text("utf-8"))
+    services = compose["services"]
+    balanced = re.findall(
+        r"^    server \w+ ([\w-]+):", (root / "deploy" / "haproxy.cfg").read_text(), re.MULTILINE
+    )
+    assert {"database", "balancer", *balanced} == set(services)
+    for name in balanced:
+        parsed(services[name]["command"])
+        assert services[name]["read_only"]
+        assert services[name]["environment"]["TIMEOUT_KB_STORE"].endswith("@database/timeout_kb")
+        assert services[name]["environment"]["TIMEOUT_KB_GENERATIONS"] == "/generations"
+        assert "ports" not in services[name]
+    assert all(port.startswith("127.0.0.1:") for port in services["balancer"]["ports"])
+    assert "postgres" in (root / "deploy" / "Containerfile").read_text()
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.postgres.yaml"])
+def test_compose_follows_its_schema(root: Path, name: str) -> None:
     """The compose specification's."""
     words = [checker("check-jsonschema"), "--builtin-schema", "vendor.compose-spec"]
-    subprocess.run([*words, str(root / "deploy" / "compose.yaml")], check=True, capture_output=True)
+    subprocess.run([*words, str(root / "deploy" / name)], check=True, capture_output=True)
 
 
 # --- the chart ----------------------------------------------------------------------------------

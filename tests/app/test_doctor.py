@@ -28,6 +28,7 @@ from kb.store import Store
 from kb.store.backup import KEPT
 from kb.types.knowledge import Bilingual
 from tests.kb.second_reader.conftest import ChatServer
+from tests.postgres import PostgresServer
 
 BOT, APP = "xoxb-1234", "xapp-5678"
 Found = Callable[..., list[tuple[str, str, str]]]
@@ -222,6 +223,40 @@ def test_a_damaged_or_foreign_database_is_told(found: Found, home: Path) -> None
         foreign.execute("CREATE TABLE t (x)")
     foreign.close()
     assert found("database", settings)[0][0] == "fail"
+
+
+def test_a_database_server_is_asked(
+    found: Found, home: Path, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Its entries are counted; one that is gone is told without its password."""
+    address = postgres.address()
+    move_store = ["move-store", str(home), address]
+    assert cli.run(move_store, state=State(settings_source=lambda: Settings(home=home))) == 0
+    settings = Settings(home=tmp_path / "new", store=address)
+    ((standing, what, _),) = found("database", settings)
+    assert (standing, "entries" in what) == ("ok", True)
+    assert found("index", settings)[0][1] == "not there yet; the first command builds it"
+    assert found("kept", settings)[0][0] == "ok"
+    ((standing, what, _),) = found("backups", settings)
+    assert (standing, "pg_dump" in what) == ("skip", True)
+    gone = Settings(home=tmp_path / "new", store="postgresql://ann:hunter2@127.0.0.1:1/db")
+    for check in ("database", "index", "kept"):
+        ((standing, what, todo),) = found(check, gone)
+        assert (standing, "ann@127.0.0.1:1/db" in what) == ("fail", True)
+        assert "TIMEOUT_KB_STORE" in todo
+        assert "hunter2" not in what + todo
+    assert "hunter2" not in found("backups", gone)[0][1]
+
+
+def test_a_server_is_backed_up_and_repaired_where_it_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Both verbs say with what, and do nothing."""
+    settings = Settings(home=tmp_path / "home", store="postgresql://127.0.0.1:1/db")
+    for words in (["backup"], ["doctor", "--repair"]):
+        assert cli.run(words, state=State(settings_source=lambda: settings)) == 2
+        assert "pg_restore" in capfd.readouterr().err
+    assert not settings.home.exists()
 
 
 def test_a_damaged_index_is_told_with_the_repair(found: Found, home: Path) -> None:

@@ -166,9 +166,9 @@ def test_a_failure_is_not_kept(shared_service: FakeService, serve: Serve, tmp_pa
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Service:
+def real(built_home: Callable[[], Path]) -> Service:
     """The real service."""
-    return open_service(Settings(home=tmp_path_factory.mktemp("answers")))
+    return open_service(Settings(home=built_home()))
 
 
 def test_a_new_entry_makes_answers_anew(real: Service, serve: Serve) -> None:

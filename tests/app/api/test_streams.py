@@ -32,9 +32,9 @@ RAW = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("streams")))
+    service = open_service(Settings(home=built_home()))
     yield service
     service.close()
 

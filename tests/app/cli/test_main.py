@@ -147,12 +147,12 @@ def test_colours_follow_the_option_then_the_environment(
 
 @pytest.mark.parametrize("variable", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_a_terminal_that_wants_no_colours_gets_none(
-    root: Path, tmp_path: Path, log_file: Path, variable: dict[str, str]
+    root: Path, built_home: Callable[[], Path], log_file: Path, variable: dict[str, str]
 ) -> None:
     """On a real terminal the answer is coloured, unless the environment says otherwise."""
     leader, follower = pty.openpty()
     environ = {"PATH": os.environ["PATH"], "TERM": "xterm", "PYTHONPATH": str(root)}
-    environ |= {"TIMEOUT_KB_HOME": str(tmp_path / "home")} | variable
+    environ |= {"TIMEOUT_KB_HOME": str(built_home())} | variable
     command = [
         sys.executable,
         "-c",

@@ -18,12 +18,15 @@ from kb.search.similarity import (
     signature_strength,
     similarity,
     snippet,
+    snippet_for_reader,
     text_similarity,
     why,
 )
 from kb.store import EntryHead
-from kb.types.entries import Tags
+from kb.types.entries import Hit, Section, Tags
 from kb.types.knowledge import Bilingual
+from kb.types.vocabulary import Language
+from tests.kb.fakes import make_entry
 
 # --- the score -----------------------------------------------------------------------------------
 
@@ -327,3 +330,47 @@ def test_sums_do_not_depend_on_the_order_of_tokens() -> None:
     assert math.fsum(values) > 0.5
     text = "start 1\n" + " ".join(weights)
     assert snippet(text, weights | {"start": 0.5}, split)[0] == " ".join(weights)
+
+
+HIT = Hit(
+    entry_id="a",
+    kind="case",
+    title=Bilingual(zh="标题", en="title"),
+    project="",
+    url="",
+    status="confirmed",
+    cause="",
+    score=0.5,
+    chunk_id="a#1",
+    snippet="没有空间了",
+    role="causes",
+    snippet_language="zh",
+)
+
+
+@pytest.mark.parametrize(
+    ("sections", "language", "shown"),
+    [
+        (
+            [("symptoms", "it hung", "en"), ("causes", "no  space\nleft", "en")],
+            "en",
+            "no space left",
+        ),
+        ([("symptoms", "it hung", "en")], "en", "it hung"),
+        ([("causes", "没有空间", "zh")], "en", "没有空间了"),
+        ([("causes", " ", "en")], "en", "没有空间了"),
+        ([("causes", "no space left", "en"), ("causes", "没有空间", "zh")], "zh", "没有空间了"),
+    ],
+)
+def test_a_reader_gets_the_section_in_their_language(
+    sections: list[tuple[str, str, Language]], language: Language, shown: str
+) -> None:
+    """The same section, else the first; what matched where the entry has no other language."""
+    parts = tuple(Section(role=r, title="", text=t, language=own) for r, t, own in sections)
+    entry = replace(make_entry("a"), sections=parts)
+    assert snippet_for_reader(HIT, entry, language).snippet == shown
+
+
+def test_without_its_entry_a_hit_stays() -> None:
+    """It was deleted since the search."""
+    assert snippet_for_reader(HIT, None, "en") is HIT

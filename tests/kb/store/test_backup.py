@@ -16,7 +16,7 @@ from kb.store import Store
 from kb.store import backup as module
 from kb.store.backup import BACKUPS, Backup, back_up, backups, restore_database
 from kb.store.check import check_database
-from kb.store.database import DATABASE, Database
+from kb.store.database import DATABASE, SqliteDatabase
 from tests.kb.fakes import make_entry
 from tests.stored import stored_rows
 
@@ -141,7 +141,7 @@ def test_a_damaged_database_makes_no_backup(home: Path) -> None:
 
 def test_an_entry_that_cannot_be_read_is_damage(home: Path) -> None:
     """Also where SQLite sees none: the pages are whole, what stands in them is not."""
-    database = Database(home / DATABASE)
+    database = SqliteDatabase(home / DATABASE)
     with database.write() as connection:
         connection.execute("UPDATE entries SET body = substr(body, 9) WHERE id = 'e7'")
     database.close()
@@ -159,7 +159,7 @@ def test_an_entry_that_cannot_be_read_is_damage(home: Path) -> None:
 
 def test_a_database_without_its_id_is_damaged(home: Path) -> None:
     """The row is not made anew: an index of the former id would count as another store's."""
-    database = Database(home / DATABASE)
+    database = SqliteDatabase(home / DATABASE)
     with database.write() as connection:
         connection.execute("DELETE FROM meta WHERE key = 'store_id'")
     database.close()

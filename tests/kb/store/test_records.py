@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,17 @@ DAY_S = 86_400.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def place(new_place: Callable[[], Path | str]) -> Path | str:
+    """Where the test's store is."""
+    return new_place()
+
+
+@pytest.fixture
+def store(place: Path | str) -> Iterator[Store]:
     """An empty store."""
-    return Store.open(tmp_path / "kb.sqlite3")
+    store = Store.open(place)
+    yield store
+    store.close()
 
 
 def test_diagnoses_are_kept_by_id(store: Store) -> None:
@@ -32,7 +41,7 @@ def test_diagnoses_are_kept_by_id(store: Store) -> None:
     store.records.put_diagnosis("a", b"new", created_s=3.0, forget_before_s=2.0)
     diagnosis = store.records.get_diagnosis("a")
     assert (diagnosis.body, diagnosis.created_s) == (b"new", 3.0)
-    assert stored_rows(store.path, "SELECT id FROM diagnoses ORDER BY id") == [("a",), ("c",)]
+    assert stored_rows(store, "SELECT id FROM diagnoses ORDER BY id") == [("a",), ("c",)]
     with pytest.raises(NotFoundError, match="no diagnosis 'b'"):
         store.records.get_diagnosis("b")
     assert store.records.delete_diagnosis("c")
@@ -41,8 +50,8 @@ def test_diagnoses_are_kept_by_id(store: Store) -> None:
 
 def kept(store: Store) -> list[str]:
     """The ids of what is kept, diagnoses first."""
-    diagnoses = stored_rows(store.path, "SELECT id FROM diagnoses ORDER BY id")
-    conversations = stored_rows(store.path, "SELECT id FROM conversations ORDER BY id")
+    diagnoses = stored_rows(store, "SELECT id FROM diagnoses ORDER BY id")
+    conversations = stored_rows(store, "SELECT id FROM conversations ORDER BY id")
     return [identifier for (identifier,) in [*diagnoses, *conversations]]
 
 
@@ -159,24 +168,26 @@ def test_conversations_expire(store: Store) -> None:
     assert not store.records.delete_conversation("b")
 
 
-def test_what_was_set_is_there_after_opening_again(store: Store) -> None:
+def test_what_was_set_is_there_after_opening_again(store: Store, place: Path | str) -> None:
     """The last value of a scope is on the disk; other scopes have nothing."""
     store.preferences.put("slack:T1:C1", b"first", now_s=1.0)
     store.preferences.put("slack:T1:C1", b"second", now_s=2.0)
     store.close()
-    again = Store.open(store.path).preferences
-    assert again.get("slack:T1:C1") == b"second"
-    assert again.get("slack:T2:C1") is None
+    again = Store.open(place)
+    assert again.preferences.get("slack:T1:C1") == b"second"
+    assert again.preferences.get("slack:T2:C1") is None
+    again.close()
 
 
-def test_a_key_is_taken_once_also_after_opening_again(store: Store) -> None:
+def test_a_key_is_taken_once_also_after_opening_again(store: Store, place: Path | str) -> None:
     """The first caller gets it, a later process does not."""
     assert store.preferences.claim("event:1", now_s=100.0, keep_s=DAY_S)
     assert not store.preferences.claim("event:1", now_s=101.0, keep_s=DAY_S)
     store.close()
-    again = Store.open(store.path).preferences
-    assert not again.claim("event:1", now_s=102.0, keep_s=DAY_S)
-    assert again.claim("event:2", now_s=102.0, keep_s=DAY_S)
+    again = Store.open(place)
+    assert not again.preferences.claim("event:1", now_s=102.0, keep_s=DAY_S)
+    assert again.preferences.claim("event:2", now_s=102.0, keep_s=DAY_S)
+    again.close()
 
 
 def test_one_known_key_refuses_all(store: Store) -> None:
@@ -192,9 +203,9 @@ def test_keys_are_forgotten_in_time(store: Store) -> None:
     assert store.preferences.claim("event:1", now_s=101.0 + DAY_S, keep_s=DAY_S)
 
 
-def test_of_many_callers_one_gets_the_key(store: Store) -> None:
+def test_of_many_callers_one_gets_the_key(store: Store, place: Path | str) -> None:
     """Threads and another process's connection race for the same keys: each has one winner."""
-    other = Store.open(store.path)
+    other = Store.open(place)
     winners: list[int] = []
 
     def race(preferences: Preferences) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,23 +20,17 @@ from kb.knowledge.facets import FACETS, day_number, fold
 from kb.store import Store
 from kb.types.entries import CauseClaim, Entry, Filters, RankPlace, Section, Tags
 from tests.kb.fakes import make_entry
+from tests.stored import stored_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(new_place: Callable[[], Path | str]) -> Iterator[Store]:
     """An empty store."""
-    return Store.open(tmp_path / "kb.sqlite3")
-
-
-def rows(path: Path, query: str) -> list[tuple[object, ...]]:
-    """What the file says, past the store."""
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
+    store = Store.open(new_place())
+    yield store
+    store.close()
 
 
 # --- entries -------------------------------------------------------------------------------------
@@ -49,15 +43,18 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
     text=st.text(st.characters(codec="utf-8"), max_size=80),
     op=st.text(st.characters(codec="utf-8"), max_size=8),
 )
-def test_an_entry_comes_back_as_it_went_in(tmp_path: Path, text: str, op: str) -> None:
-    """What `get` returns equals what `upsert` was given, whatever the characters."""
-    store = Store.open(tmp_path / "kb.sqlite3")
+def test_an_entry_comes_back_as_it_went_in(store: Store, text: str, op: str) -> None:
+    """What `get` returns equals what `upsert` was given, whatever the characters.
+
+    PostgreSQL keeps no NUL in a text.
+    """
+    if store.path is None:
+        text = text.replace("\0", "\ufffd")
     section = Section(role="causes", title=text, text=text, language="zh")
     entry = make_entry("a", text, "b", sections=(section,), tags=Tags(ops=(op,)))
     store.upsert([entry])
     assert store.get("a") == entry
     assert list(store.iter_entries()) == [entry]
-    store.close()
 
 
 def test_what_a_team_adds_to_an_incident_comes_back(store: Store) -> None:
@@ -99,8 +96,7 @@ def test_an_entry_of_an_older_home_is_read_and_counts_as_known(store: Store) -> 
     later += ("reading_digests", "own_cause", "corrected_on", "corrected_by", "log_name")
     values = msgspec.to_builtins(replace(entry, source_key=""))
     known = {name: value for name, value in values.items() if name not in later}
-    connection = sqlite3.connect(store.path)
-    with connection:
+    with store.database.write() as connection:
         connection.execute(
             "UPDATE entries SET body = ?, content = ?",
             (
@@ -108,7 +104,6 @@ def test_an_entry_of_an_older_home_is_read_and_counts_as_known(store: Store) -> 
                 hashlib.sha256(msgspec.json.encode(known)).digest(),
             ),
         )
-    connection.close()
     assert store.get("a") == entry
     assert store.upsert([entry]) == {"added": 0, "updated": 0, "unchanged": 1}
 
@@ -130,7 +125,7 @@ def test_a_changed_source_takes_its_old_entry_away(store: Store) -> None:
     summary = store.upsert([make_entry("new", "y", source_key="page.html")])
     assert summary == {"added": 0, "updated": 1, "unchanged": 0}
     assert store.ids() == ["new"]
-    assert rows(store.path, "SELECT id FROM chunks") == [("new#0",)]
+    assert stored_rows(store, "SELECT id FROM chunks") == [("new#0",)]
 
 
 def test_known_content_under_another_source_is_not_added_twice(store: Store) -> None:
@@ -162,9 +157,9 @@ def test_deletion_takes_chunks_tags_and_vectors(store: Store) -> None:
     store.upsert([make_entry("a", "x", "y"), make_entry("b", "z")])
     store.vectors.put("m", [1, 2, 3], np.eye(3, dtype=np.float32))
     assert store.delete(["a", "nobody"]) == 1
-    assert rows(store.path, "SELECT id FROM chunks") == [("b#0",)]
-    assert rows(store.path, "SELECT DISTINCT entry FROM tags") == [(2,)]
-    assert rows(store.path, "SELECT chunk FROM vectors") == [(3,)]
+    assert stored_rows(store, "SELECT id FROM chunks") == [("b#0",)]
+    assert stored_rows(store, "SELECT DISTINCT entry FROM tags") == [(2,)]
+    assert stored_rows(store, "SELECT chunk FROM vectors") == [(3,)]
     assert store.delete(["a"]) == 0
 
 
@@ -258,11 +253,12 @@ def test_ids_are_those_that_pass(varied_store: Store, filters: Filters) -> None:
 
 
 @pytest.fixture(scope="module")
-def varied_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def varied_store(new_place: Callable[[], Path | str]) -> Iterator[Store]:
     """A store with entries of every kind."""
-    store = Store.open(tmp_path_factory.mktemp("varied") / "kb.sqlite3")
+    store = Store.open(new_place())
     store.upsert(VARIED)
-    return store
+    yield store
+    store.close()
 
 
 @pytest.mark.parametrize("facet", sorted(FACETS))

@@ -108,10 +108,10 @@ def test_any_address_of_the_page_makes_a_sound_header(real: Service, serve: Serv
 
 def test_without_asking_nothing_is_kept(api: httpx.Client, real: Service) -> None:
     """A plain diagnosis leaves no trace in the store and names no place."""
-    before = stored_rows(real.store.path, "SELECT id FROM diagnoses")
+    before = stored_rows(real.store, "SELECT id FROM diagnoses")
     plain = api.put("/v1/diagnose", content=LOG.encode())
     assert "location" not in plain.headers
-    assert stored_rows(real.store.path, "SELECT id FROM diagnoses") == before
+    assert stored_rows(real.store, "SELECT id FROM diagnoses") == before
 
 
 def test_both_languages_and_all_forms_are_read_from_one_link(api: httpx.Client) -> None:
@@ -220,7 +220,7 @@ def test_after_its_days_a_kept_diagnosis_is_gone(built_home: Callable[[], Path])
         with pytest.raises(NotFoundError, match="has expired — diagnose the log again"):
             load_diagnosis(service, old)
         new = save_diagnosis(service, service.judge(reading)).id
-        held = stored_rows(service.store.path, "SELECT id FROM diagnoses")
+        held = stored_rows(service.store, "SELECT id FROM diagnoses")
     assert {identifier for (identifier,) in held} == {young, new}
 
 
@@ -260,7 +260,7 @@ def test_what_is_kept_counts_for_its_key(service: Service, serve: Serve, tmp_pat
                 client.put("/v1/diagnose?keep=true", content=LOG, headers=headers)
         numbers = client.get("/metrics", headers={"x-api-key": ann}).text
     query = "SELECT owner, kind, count(*) FROM kept_sizes WHERE owner <> '' GROUP BY owner, kind"
-    assert stored_rows(service.store.path, query) == [
+    assert stored_rows(service.store, query) == [
         ("ann", "diagnoses", 2),
         ("bob", "diagnoses", 1),
     ]

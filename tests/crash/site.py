@@ -1,0 +1,160 @@
+"""Three servers on one PostgreSQL database behind haproxy, each of which can be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+
+from app.api.auth import add_key, keys_place
+from kb.bootstrap import open_service
+from kb.settings import Settings, shipped_data
+from tests.fuzz.targets import small_data
+from tests.postgres import PostgresServer, postgres_server
+
+REPLICAS = 3
+MAIN = "from app.cli.main import main; main()"
+START_S = 60.0  # within which a server that starts has to be ready
+STEP_S = 0.02
+HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+_SERVERS = re.compile(r"^(backend api\n(?:    (?!server).*\n)*)(?:    server .*\n)+", re.MULTILINE)
+_PAGE = re.compile(r"^(?:frontend|backend) page\n(?:    .*\n)+", re.MULTILINE)
+
+
+def balancer_config(example: str, port: int, replicas: list[int]) -> str:
+    """The example of deploy/ for these ports of this machine, without the page."""
+    servers = "".join(f"    server r{at} 127.0.0.1:{at} check\n" for at in replicas)
+    text, count = _SERVERS.subn(rf"\g<1>{servers}", _PAGE.sub("", example))
+    if count != 1:
+        raise ValueError("the example has no backend api with servers")
+    return text.replace("bind :8000", f"bind 127.0.0.1:{port}")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+class Program:
+    """A process that is killed and started again with the same command."""
+
+    def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        """It does not run yet."""
+        self._command, self._log, self._environment = command, log, environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Let it run; its output goes to the end of its log."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdout=log,
+                stderr=log,
+                env=os.environ | self._environment,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End it as if its machine had lost power."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+class Site:
+    """Everything that runs, with the addresses where it answers."""
+
+    def __init__(self, folder: Path, server: PostgresServer, example: Path) -> None:
+        """Make the state folders and one key; nothing but the database runs yet."""
+        self.server = server
+        self.store = server.address()
+        data = folder / "data"
+        small_data(data, shipped_data())
+        ports = [free_port() for _ in range(REPLICAS + 1)]
+        self.balancer = f"http://127.0.0.1:{ports[0]}"
+        self.addresses = [f"http://127.0.0.1:{port}" for port in ports[1:]]
+        first = Settings(home=folder / "r0", data=data, store=self.store)
+        service = open_service(first)
+        self.key = add_key(keys_place(first, service.store), "campaign", "admin", 1_000_000)
+        service.close()
+        config = folder / "haproxy.cfg"
+        config.write_text(balancer_config(example.read_text(), ports[0], ports[1:]))
+        self.haproxy = Program([str(HAPROXY), "-db", "-f", str(config)], folder / "haproxy.log", {})
+        self.replicas = []
+        for number, port in enumerate(ports[1:]):
+            environment = {
+                "TIMEOUT_KB_HOME": str(folder / f"r{number}"),
+                "TIMEOUT_KB_STORE": self.store,
+                "TIMEOUT_KB_DATA": str(data),
+            }
+            command = [sys.executable, "-c", MAIN, "serve", "--port", str(port)]
+            self.replicas.append(Program(command, folder / f"r{number}.log", environment))
+
+    def start(self) -> None:
+        """Start the servers and the balancer; returns once all of them answer."""
+        for program in (*self.replicas, self.haproxy):
+            program.start()
+        self.wait_until_ready()
+
+    def kill(self) -> None:
+        """End the servers and the balancer."""
+        for program in (*self.replicas, self.haproxy):
+            program.kill()
+
+    def client(self, address: str) -> httpx.Client:
+        """A client with the key."""
+        return httpx.Client(base_url=address, headers={"X-API-Key": self.key}, timeout=60.0)
+
+    def wait_until_ready(self) -> None:
+        """Until every server has its database and its index again, and the balancer finds them."""
+        for address in (*self.addresses, self.balancer):
+            until(lambda address=address: is_ready(address), f"{address} is ready")
+
+
+def is_ready(address: str) -> bool:
+    """Whether the server answers with its database and an index that follows it."""
+    try:
+        answer = httpx.get(f"{address}/readyz", timeout=10.0)
+        report = answer.json()
+    except (httpx.HTTPError, ValueError):
+        return False
+    return answer.status_code == 200 and not report["store_failure"] and not report["index_behind"]
+
+
+def until(holds: Callable[[], bool], what: str, limit_s: float = START_S) -> float:
+    """Seconds until something holds.
+
+    Raises:
+        TimeoutError: it did not in time.
+    """
+    started = time.monotonic()
+    while not holds():
+        if time.monotonic() - started > limit_s:
+            raise TimeoutError(f"not after {limit_s:.0f} s: {what}")
+        time.sleep(STEP_S)
+    return time.monotonic() - started
+
+
+@contextlib.contextmanager
+def running_site(folder: Path, example: Path) -> Iterator[Site]:
+    """A site that runs for the block, on a database that waits for its disk."""
+    with postgres_server(fsync=True) as server:
+        site = Site(folder, server, example)
+        try:
+            site.start()
+            yield site
+        finally:
+            site.kill()
