@@ -222,7 +222,10 @@ def _moment_ns(since: str) -> int:
         moment = datetime.fromisoformat(since)
     except ValueError as error:
         raise InputError(
-            f"--since {since!r} is no date", todo="write it as 2026-01-31", reason="no_date"
+            f"--since {since!r} is no date",
+            todo="write it as 2026-01-31",
+            reason="no_date",
+            values={"field": "--since", "text": since},
         ) from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 10**9
 

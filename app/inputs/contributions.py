@@ -27,7 +27,6 @@ from app.inputs.feedback import (
 from app.inputs.readings import incident_of
 from app.inputs.uploads import upload_folder
 from kb.errors import InputError, NotFoundError
-from kb.files.state_folder import locked
 from kb.logs.incident.hosts import distinct_places
 from kb.store import EDITED, RESTORABLE_DAYS
 from kb.text.language import detect_language
@@ -84,7 +83,7 @@ class _UploadSink:
 
     def apply(self, entries: Sequence[Entry]) -> Mapping[str, int]:
         """Store `entries` and make them searchable; an incident that is stored stays as it is."""
-        with locked(self.service.settings.home / LOCK):
+        with self.service.store.lock(LOCK):
             self.known.update(_stored_incidents(self.service, entries))
             named = [
                 replace(entry, source_key=f"upload:{entry.digest[:KEY_DIGITS]}")
@@ -220,7 +219,7 @@ def resolve(service: Service, entry_id: str, resolution: Resolution, *, by: str 
         NotFoundError: there is no such entry.
         InputError: the entry is a shipped case, or the cause is not known.
     """
-    with locked(service.settings.home / LOCK):
+    with service.store.lock(LOCK):
         resolved = _resolved(service, _own_entry(service, entry_id), resolution, by)
         service.apply([resolved])
     return resolved
@@ -250,7 +249,7 @@ def edit(service: Service, entry_id: str, changes: Changes, *, by: str = "") -> 
         InputError: the entry is a shipped case, the cause is not known, or a cause or a fix is
             given and the other is not there.
     """
-    with locked(service.settings.home / LOCK):
+    with service.store.lock(LOCK):
         entry = _own_entry(service, entry_id)
         if changes.title is not None:
             entry = _titled(entry, changes.title)
@@ -274,7 +273,7 @@ def merge(service: Service, entry_id: str, others: Sequence[str]) -> Entry:
         NotFoundError: there is no such entry.
         InputError: one is no incident, or there is nothing to merge.
     """
-    with locked(service.settings.home / LOCK):
+    with service.store.lock(LOCK):
         target = _incident(service, entry_id)
         merged = [_incident(service, other) for other in dict.fromkeys(others)]
         merged = [other for other in merged if other.id != target.id]
@@ -451,7 +450,7 @@ def delete(service: Service, entry_id: str, *, for_good: bool = False) -> None:
         InputError: the entry is a shipped case.
     """
     deleted = service.store.deleted
-    with locked(service.settings.home / LOCK):
+    with service.store.lock(LOCK):
         if for_good and is_restorable(service, entry_id):
             deleted.forget(entry_id, now_s=time.time())
             return
@@ -474,7 +473,7 @@ def restore(service: Service, entry_id: str) -> Entry:
     Raises:
         NotFoundError: it was not deleted in the last `RESTORABLE_DAYS`.
     """
-    with locked(service.settings.home / LOCK):
+    with service.store.lock(LOCK):
         entry = service.store.deleted.get(entry_id, now_s=time.time())
         if entry is None:
             raise NotFoundError(

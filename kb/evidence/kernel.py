@@ -22,6 +22,7 @@ from kb.types.knowledge import Bilingual
 
 MAX_LINE = 2_000  # characters of a line that are looked at
 MAX_QUOTES = 3  # lines quoted of one fact
+BOOT_S = 300  # of uptime: links come up, and are down before that
 
 _XID = re.compile(
     r"\bXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\)?: ?([0-9]{1,3})\b|\bXID (?:error )?([0-9]{1,3})\b"
@@ -32,6 +33,7 @@ _DRIVER = re.compile(
     r"|NVRM version: .{0,200}?\s([0-9]{1,5}\.[0-9]{1,5}\.[0-9]{1,5})\s"
 )
 _CUDA = re.compile(r"^CUDA Version\s*:\s*([0-9]{1,5}\.[0-9]{1,5})")
+_UPTIME = re.compile(r"\[ *([0-9]{1,9})\.[0-9]{6}\]")
 KERNEL_LINE = re.compile(
     r"^(?:<[0-9]+>)?\[ *[0-9]+\.[0-9]{6}\]|\bkernel: |\bNVRM: "
     r"|^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +[0-9]+ [0-9:]{8} [0-9]{4}\]"
@@ -40,11 +42,16 @@ KERNEL_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLine:
-    """A row of data/kernel_lines.yaml."""
+    """A row of data/kernel_lines.yaml.
+
+    `link` names in its group `link` what went down or, where its group `up` matches, came up; what
+    is down while the host boots and comes up below is no fact.
+    """
 
     fact: str
     regex: re.Pattern[str]
     capture: re.Pattern[str] | None = None
+    link: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +103,13 @@ def read_kernel(text: str, limits: EvidenceLimits | None = None) -> EvidenceRead
     facts: list[Fact] = []
     versions: dict[str, str] = {}
     device = ""
+    down: dict[str, list[Fact]] = {}  # by link: of links that were down while the host booted
     for number, raw in (limits or EvidenceLimits()).lines(text):
         line = raw[:MAX_LINE]
+        link, up = _link(line)
+        for fact in down.pop(link, []) if up else []:
+            facts.remove(fact)
+            seen[fact.name] -= 1
         head = _SMI_GPU.match(line)
         device = head[1] if head else device
         versions |= _versions(line)
@@ -106,7 +118,23 @@ def read_kernel(text: str, limits: EvidenceLimits | None = None) -> EvidenceRead
             if seen[name] <= MAX_QUOTES:
                 quote = line.strip()[:300]
                 facts.append(Fact(name=name, line=number, quote=quote, detail=detail))
+                if link and _boots(line):
+                    down.setdefault(link, []).append(facts[-1])
     return EvidenceReading(kind="kernel", facts=tuple(facts), versions=versions)
+
+
+def _link(line: str) -> tuple[str, bool]:
+    """The network link that the line tells of, and whether it is up; empty where there is none."""
+    for row in _rules():
+        match = row.link.search(line) if row.link else None
+        if match is not None:
+            return match["link"], match["up"] is not None
+    return "", False
+
+
+def _boots(line: str) -> bool:
+    uptime = _UPTIME.search(line)
+    return uptime is not None and int(uptime[1]) < BOOT_S
 
 
 def _versions(line: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
+from kb.text.expression_set import ExpressionSet
 from kb.types.knowledge import FrameworkName
 from kb.types.vocabulary import NameGroup
 
@@ -24,6 +25,12 @@ def name_expression(name: str, words: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{word})" for word in either), re.IGNORECASE)
 
 
+def _linear_expression(name: str, words: Sequence[str]) -> str:
+    """What `name_expression` finds, without look-around, for a set of RE2."""
+    either = "|".join(spellings(name, words))
+    return f"(?:^|[^A-Za-z0-9])(?:{either})(?:[^A-Za-z0-9]|$)"
+
+
 class FrameworkNames:
     """Finds the names of data/framework_names.yaml."""
 
@@ -31,13 +38,18 @@ class FrameworkNames:
         self._names = {name.id: name for name in names}
         self._logged = {name.logged_as: name.id for name in names if name.logged_as}
         self._found_by = {name.id: name_expression(name.id, name.words) for name in names}
+        self._ids = tuple(self._names)
+        # All in one automaton: 63 searches one by one took half of the time of a diagnosis.
+        self._all = ExpressionSet(
+            [(f"framework_names.yaml: {n.id}", _linear_expression(n.id, n.words)) for n in names],
+            group=max(1, len(names)),
+        )
         self.of_group = lru_cache(maxsize=COMMANDS_CACHED)(self._of_group)
         self._in_command = lru_cache(maxsize=COMMANDS_CACHED)(self.named)
 
     def named(self, text: str) -> frozenset[str]:
         """The names that stand in a text."""
-        start = text[:MAX_CHARS]
-        return frozenset(name for name, found in self._found_by.items() if found.search(start))
+        return frozenset(self._ids[number] for number in self._all.matching(text[:MAX_CHARS]))
 
     def is_name(self, text: str) -> bool:
         """Whether a text is one of the names and nothing else."""
@@ -82,4 +94,9 @@ def framework_names(names: tuple[FrameworkName, ...]) -> FrameworkNames:
     return FrameworkNames(names)
 
 
-GROUPS_OF_ONE: tuple[NameGroup, ...] = ("base", "launcher", "device")  # a job uses one of each
+GROUPS_OF_ONE: tuple[NameGroup, ...] = (
+    "base",
+    "launcher",
+    "device",
+    "scheduler",
+)  # a job uses one of each

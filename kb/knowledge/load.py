@@ -375,6 +375,8 @@ def _unknown(
 def _wrong_events(knowledge: Knowledge) -> Iterator[DataError]:
     """Events are a closed list: patterns make those of events.yaml and no others."""
     events = [item.id for item in knowledge.events]
+    for item in knowledge.events:
+        yield from _unknown(f"events.yaml: {item.id}", item.withdrawn_by, "event", events)
     facts = [fact.id for fact in knowledge.facts]
     made = {pattern.event for pattern in knowledge.patterns}
     for pattern in knowledge.patterns:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -41,14 +42,19 @@ def parse_yaml(
         complete: adds to what was read what follows from it, before the schema is looked at.
 
     Raises:
-        DataError: not YAML, a value of a wrong type or of no known choice, a missing field, or a
-            field the schema does not know.
+        DataError: not YAML, a key that stands twice, a value of a wrong type or of no known
+            choice, a missing field, or a field the schema does not know.
     """
     import yaml
 
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where there is one
-        raw: Any = yaml.load(text, Loader=loader)  # noqa: S506 - both are the safe loader
+        raw: Any = yaml.load(text, Loader=_loader())  # noqa: S506 - it is a safe loader
+    except _KeyTwice as error:
+        line, first = (first_line + at for at in (error.line, error.first))
+        raise DataError(
+            f"{name} line {line}: {error.key!r} stands twice, first on line {first}",
+            todo="keep one of the two: of such keys YAML drops all but the last",
+        ) from error
     except yaml.MarkedYAMLError as error:
         raise _not_yaml(error, text, name, first_line) from error
     except yaml.YAMLError as error:
@@ -66,6 +72,39 @@ def parse_yaml(
     for path in _unknown_fields(raw, value):
         raise _unknown_field(path, raw, kind, _Source(text, name, first_line))
     return value
+
+
+class _KeyTwice(Exception):  # noqa: N818 - never leaves this module
+    """A key stands twice in one mapping; lines count from 0."""
+
+    def __init__(self, key: str, line: int, first: int) -> None:
+        super().__init__(key)
+        self.key, self.line, self.first = key, line, first
+
+
+@cache
+def _loader() -> Any:  # noqa: ANN401 - yaml is imported where it is needed
+    """YAML's safe loader, in C where there is one, that refuses a key which stands twice."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def flatten_mapping(self, node: Any) -> None:  # noqa: ANN401 - yaml's
+            if not hasattr(node, "keys_checked"):  # later calls see the pairs that `<<` adds, too
+                node.keys_checked = True
+                _check_keys(node)
+            super().flatten_mapping(node)
+
+    return Loader
+
+
+def _check_keys(node: Any) -> None:  # noqa: ANN401 - yaml's
+    first: dict[tuple[str, str], int] = {}
+    for key, _ in node.value:
+        if isinstance(key.value, str):
+            line = key.start_mark.line
+            if (key.tag, key.value) in first:
+                raise _KeyTwice(key.value, line, first[key.tag, key.value])
+            first[key.tag, key.value] = line
 
 
 class _Source:

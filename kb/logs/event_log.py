@@ -20,6 +20,7 @@ class EventVocabulary:
         patterns: what to look for, noise with it.
         frameworks: what a log may name, by id.
         polarity: decides how a person's line means what it names.
+        recoveries: kinds of events that withdraw others.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class EventVocabulary:
         self.patterns = tuple(patterns)
         self._types = {item.id: item for item in types}
         self.frameworks = {item.id: item for item in frameworks}
+        self.recoveries = frozenset(name for item in types for name in item.withdrawn_by)
         self._labels = labels
         self.polarity = PolarityReader(polarity)
         self._means = {pattern.id: pattern.means for pattern in self.patterns}

@@ -20,6 +20,7 @@ from kb.logs.event_log import EventVocabulary
 from kb.logs.excerpt import excerpt
 from kb.logs.incident.assemble import build_incident
 from kb.logs.incident.denied import without_denied
+from kb.logs.incident.recovered import without_recovered
 from kb.logs.scan.blocks import Block, blocks
 from kb.logs.scan.call_stacks import CallStack, read_thread_stacks, read_traceback
 from kb.logs.scan.events import FLOOD_A_BLOCK, WINDOW, EventCollector, decode, join_rows
@@ -200,6 +201,7 @@ class LogReader:
         events = without_denied(
             join_rows(state.collector.events(), self.vocabulary), own, self.vocabulary
         )
+        events = without_recovered(events, self.vocabulary)
         incident = build_incident(events, self.vocabulary, lines=state.lines, size=state.size)
         facts = (*incident.facts, *code_facts(others, "\n".join(line.text for line in words)))
         incident = replace(incident, unread=tuple(unread), facts=facts)

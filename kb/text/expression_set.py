@@ -23,8 +23,11 @@ class ExpressionSet:
         expressions: Sequence[tuple[str, str]],
         *,
         longest_match: bool = False,
+        group: int = GROUP,
     ) -> None:
         """Look for `expressions`, pairs of where an expression comes from and itself.
+
+        `group` of them share an automaton: short literal words may all be in one.
 
         Raises:
             DataError: an expression is none that RE2 takes, or too long; says where it stands.
@@ -38,24 +41,25 @@ class ExpressionSet:
         options.max_mem = _MEMORY
         self._groups: list[Any] = []
         self._single: list[Any] = []
-        for start in range(0, len(expressions), GROUP):
-            group = re2.Set.SearchSet(options)
-            for origin, expression in expressions[start : start + GROUP]:
+        self._size = group
+        for start in range(0, len(expressions), group):
+            automaton = re2.Set.SearchSet(options)
+            for origin, expression in expressions[start : start + group]:
                 try:
-                    group.Add(expression)
+                    automaton.Add(expression)
                     self._single.append(re2.compile(expression, options))
                 except re2.error as error:
                     raise DataError(
                         f"{origin}: {error}", todo="use shorter RE2 syntax, without look-around"
                     ) from error
             try:
-                group.Compile()
+                automaton.Compile()
             except re2.error as error:
                 raise DataError(
-                    f"{expressions[start][0]} and the next {GROUP - 1}: {error}",
+                    f"{expressions[start][0]} and the next {group - 1}: {error}",
                     todo="shorten these expressions",
                 ) from error
-            self._groups.append(group)
+            self._groups.append(automaton)
 
     def __getitem__(self, number: int) -> Any:  # noqa: ANN401 - of RE2
         """The expression of that number, compiled."""
@@ -64,7 +68,7 @@ class ExpressionSet:
     def matching(self, text: str) -> list[int]:
         """The numbers of the expressions that occur in `text`, in their order."""
         return [
-            GROUP * base + number
-            for base, group in enumerate(self._groups)
-            for number in sorted(group.Match(text) or ())
+            self._size * base + number
+            for base, automaton in enumerate(self._groups)
+            for number in sorted(automaton.Match(text) or ())
         ]

@@ -92,8 +92,7 @@ class OwnSigns:
     measures: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LineSigns:
+class LineSigns(msgspec.Struct, frozen=True):
     """A line's text without quote marks, whether it had some, and its signs by name.
 
     `apart` says that a blank line stands before it.
@@ -273,17 +272,24 @@ class SignReader:
     def read(self, lines: Sequence[str]) -> list[LineSigns]:
         """The signs of each line, with those of what it stands in."""
         context = _Context()
-        shared: dict[str, OwnSigns] = {}  # most lines of a log differ in digits alone
+        shared: dict[str, tuple[OwnSigns, bool]] = {}  # most lines of a log differ in digits alone
         signs: list[LineSigns] = []
         apart = False
         for line in lines:
             quote = _QUOTE.match(line)
             text = line[quote.end() :] if quote else line
             blank = not text.strip()
-            key = "" if blank else text[:LINE_CHARS].translate(_DIGITS)
-            own = _BLANK if blank else shared.get(key) or self._own(text[:LINE_CHARS])
-            shared[key] = own
-            place = context.signs(text, blank, own)
+            if blank:
+                own, place = _BLANK, context.blank()
+            else:
+                key = text[:LINE_CHARS].translate(_DIGITS)
+                known = shared.get(key)
+                if known is None:
+                    known = self._own(text[:LINE_CHARS]), not _changes_context(text)
+                    shared[key] = known
+                own, quiet = known
+                # the key says nothing of what stands behind it
+                place = context.signs(text, own, quiet=quiet and len(text) <= LINE_CHARS)
             signs.append(LineSigns(text, quote is not None, blank, own, place, apart))
             apart = blank
         return signs
@@ -371,15 +377,39 @@ class _Context:
         self._after_blank = True
         self._continued = self._traceback = self._script = self._collect = False
 
-    def signs(self, text: str, blank: bool, own: OwnSigns) -> list[str]:
-        """The signs of the line's place; the line then is the one before."""
-        if blank:
-            self._after_blank, self._depth = True, 0
-            return []
+    def blank(self) -> Sequence[str]:
+        """A blank line has no signs; the brackets before it count as closed."""
+        self._after_blank, self._depth = True, 0
+        return ()
+
+    def signs(self, text: str, own: OwnSigns, *, quiet: bool) -> Sequence[str]:
+        """The signs of the line's place; the line then is the one before.
+
+        `quiet` says that `_changes_context` is false of it: most lines need no second look.
+        """
+        if quiet and not self._traceback and not self._fence:
+            signs = self._state_signs()
+            self._after_blank = self._continued = False
+            self._section_age += 1
+            return signs
         content = text.strip()
         mark = _FENCE.match(text)
         signs = self._fence_signs(mark)
         signs += self._traceback_signs(content, own)
+        signs += self._state_signs()
+        self._go_on(content, mark)
+        return signs
+
+    def _state_signs(self) -> list[str]:
+        if not (
+            self._script
+            or self._collect
+            or self._section
+            or self._depth
+            or self._continued
+            or self._after_blank
+        ):
+            return []
         states = {
             "in-script": self._script,
             "in-collect": self._collect,
@@ -388,9 +418,7 @@ class _Context:
             "continued": self._continued,
             "after-blank": self._after_blank,
         }
-        signs += [name for name, holds in states.items() if holds]
-        self._go_on(content, mark)
-        return signs
+        return [name for name, holds in states.items() if holds]
 
     def _fence_signs(self, mark: re.Match[str] | None) -> list[str]:
         inside = bool(self._fence) and mark is None
@@ -421,6 +449,24 @@ class _Context:
         elif not self._fence and _HEADING.match(content):
             self._section = next((n for n, e in _SECTIONS.items() if e.search(content)), "")
             self._section_age = 0
+
+
+def _changes_context(text: str) -> bool:
+    """Whether a line may open or close something that lines below it stand in."""
+    content = text.strip()
+    return (
+        content.endswith("\\")
+        or (
+            _FENCE.match(content)
+            or _COLLECT.match(content)
+            or _SCRIPT.match(content)
+            or _CLOSES.match(content)
+            or _HEADING.match(content)
+            or _TRACEBACK.search(content)
+            or _OPENS.search(content)
+        )
+        is not None
+    )
 
 
 def _is_last(content: str) -> bool:

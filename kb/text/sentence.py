@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kb.types.vocabulary import MarkRole, Polarity, Standing
 
 BARE_CHARS = 16  # beside what it names, in a part that only continues a list
+LOOK_CHARS = 22  # the same, in a part that says that somebody looked: "we also ... on node 3"
 PREDICATE_CHARS = 32  # of a part that only says how the things before it stand
 NEGATION_REACH = 40  # characters between a negation and what it negates
 CLOSE_REACH = 24  # the same of a circumstance, which nobody lists
@@ -25,6 +26,7 @@ STATE = frozenset({MarkRole.GOOD, MarkRole.BAD})
 OUTCOME = frozenset({MarkRole.HELPED, MarkRole.RUNS, MarkRole.IN_VAIN})
 TELLING = STATE | OUTCOME | {MarkRole.NEGATION, MarkRole.ABSENCE, MarkRole.RULED_OUT}
 OWN = TELLING | {MarkRole.FAILS}
+_WRONG = (MarkRole.BAD, MarkRole.FAILS)
 _NONE = (MarkRole.ABSENCE, MarkRole.RULED_OUT)
 BOUNDARY = frozenset({MarkRole.CONTRAST, MarkRole.JOINT, MarkRole.REASON})
 STRONG = frozenset({Standing.TROUBLE, Standing.SOUND})
@@ -41,6 +43,11 @@ _REPORTED = re.compile(  # the words right before an error that somebody met
     r"(?:\b(?:says?|said|prints?|printed|reports?|reported|gets?|got|raise[sd]?|throws?|threw"
     r"|(?:end|ended|ends|quits?|dies?|died|fails?|failed|away|aborts?) (?:in|with))"
     r"|报(?:出|了)?|打印(?:出|了)?|抛出?|以)\s{0,2}(?:`[^`\n]{0,60})?$",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(  # words by which somebody tells what they saw
+    r"\b(?:is|are|was|were|has|have|had|saw|seen|found|shows?|showed|uses?|using|picks?|picked|says?)\b"
+    r"|是|走|选|用|发现|显示|指|变|跑",
     re.IGNORECASE,
 )
 _JOB = re.compile(
@@ -122,6 +129,8 @@ class Sentence:
         state = self._state(at, mention)
         if self._is_guessed(at):
             return state if state in (Polarity.IN_ORDER, Polarity.DENIED) else Polarity.GUESSED
+        if state in (Polarity.TROUBLE, None) and self._is_only_looked_at(at):
+            return Polarity.LOOKED_AT
         return self._outcome(at, mention) or state
 
     # --- parts ---
@@ -246,6 +255,25 @@ class Sentence:
         marks = part.having(MarkRole.GUESS)
         rest = len(self._text[part.start : part.end].strip())
         return bool(marks) and rest - (marks[0].end - marks[0].start) <= BARE_CHARS // 2
+
+    def _is_only_looked_at(self, at: int) -> bool:
+        """Whether the part says that somebody looked, and neither it nor the next what they saw."""
+        part, following = self._parts[at], self._parts[at + 1 : at + 2]
+        looks = part.having(MarkRole.LOOK)
+        if not looks or part.having(*OWN):
+            return False
+        if any(self._tells_wrong(one) for one in following) or _FOUND.search(
+            self._text, looks[0].end, part.end
+        ):
+            return False
+        rest = self._text[part.start : part.end]
+        said: list[Mark | Mention] = [*looks, *self._named(part)]
+        size = len(rest.strip()) - sum(min(one.end, part.end) - one.start for one in said)
+        return size <= _chars(rest, LOOK_CHARS)
+
+    def _tells_wrong(self, part: _Part) -> bool:
+        wrong = part.having(*_WRONG) and not part.having(MarkRole.NEGATION)
+        return bool(wrong) and self._is_predicate(part)
 
     # --- changes and what came of them ---
 
@@ -463,7 +491,10 @@ class Sentence:
 
     def _is_not(self, part: _Part, mention: Mention) -> bool:
         """Whether it is said that the mention is not it, rather than that there is none."""
-        near = [m for m in part.having(MarkRole.NEGATION) if m.end <= mention.start]
+        marks = part.having(MarkRole.NEGATION)
+        if any(m.start <= mention.start and mention.end <= m.end for m in marks):
+            return True  # "跟网络没关系"
+        near = [m for m in marks if m.end <= mention.start]
         return bool(near) and bool(_IS_NOT.search(self._text[near[-1].start : near[-1].end + 4]))
 
 

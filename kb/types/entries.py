@@ -166,7 +166,10 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """An entry a search found. `score` is in [0, 1], higher is better; `why` says what matched."""
+    """An entry a search found. `score` is in [0, 1], higher is better; `why` says what matched.
+
+    `role` and `snippet_language` are those of the section that `snippet` comes from.
+    """
 
     entry_id: str
     kind: EntryKind
@@ -179,6 +182,8 @@ class Hit:
     chunk_id: str
     snippet: str
     why: tuple[str, ...] = ()
+    role: str = ""
+    snippet_language: Language | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,13 +33,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstError:
-    """The first error that is not a consequence of another."""
+    """The first error that is not a consequence of another; `host` is empty where none is told."""
 
     rank: int | None
     line: int
     kind: str
     text: str
     file: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,6 +204,8 @@ class EventType:
         stage: the part of a run it shows.
         fact: the fact it is, as it stands; where `nearby`, only close to the failure.
         headline: what happened in a few words; `{who}` stands for the rank.
+        withdrawn_by: kinds of later events after which it is no sign; where `withdrawn_if` is
+            given, only if its pattern captured that field.
     """
 
     id: str
@@ -213,6 +215,8 @@ class EventType:
     stage: Stage | None = None
     fact: str = ""
     nearby: bool = False
+    withdrawn_by: tuple[str, ...] = ()
+    withdrawn_if: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ EntryKind = Literal["case", "writeup", "thread", "incident"]
 Stage = Literal["init", "data", "train", "eval", "save", "load", "inference", "unknown"]
 Backend = Literal["nccl", "gloo", "hccl", "rccl", "other"]
 Restart = Literal["helps", "will_not_help", "unknown"]
-NameGroup = Literal["base", "engine", "launcher", "device", "platform"]
+NameGroup = Literal["base", "engine", "launcher", "device", "platform", "scheduler"]
 PatternScope = Literal["log", "text", "any"]
 PatternKind = Literal["timeout", "root", "cascade", "teardown", "context", "fact", "noise"]
 DiagnosisStatus = Literal["diagnosed", "unknown", "no_timeout"]
@@ -60,6 +60,7 @@ class EventRole(StrEnum):
     FINGERPRINT = "fingerprint"  # prints a collective's operation and number
     COMMUNICATION_FAILURE = "communication_failure"  # one, whatever printed it
     MACHINE_FAILURE = "machine_failure"  # of GPU, link, process: answered without a timeout, too
+    HOST_FAILURE = "host_failure"  # a host, its link or GPU is gone: connections to it break
     SHARED_ERROR = "shared_error"  # every rank meets it at once: says nothing about the first one
     DESYNC_REPORT = "desync_report"  # lists lagging ranks
     ROLL_CALL = "roll_call"  # lists ranks that did not reach a barrier
@@ -113,6 +114,7 @@ class Polarity(StrEnum):
     ASKED = "asked"  # a question or an announced plan
     GUESSED = "guessed"  # a guess
     BEFORE = "before"  # on another occasion, not in this incident
+    LOOKED_AT = "looked_at"  # somebody looked, and does not say what they saw
 
 
 class Standing(StrEnum):
@@ -139,6 +141,7 @@ class MarkRole(StrEnum):
     HELPED = "helped"  # ... and the problem went away
     RUNS = "runs"  # the same, if something was changed at all
     IN_VAIN = "in_vain"  # ... and nothing came of it
+    LOOK = "look"  # somebody looked at it
     QUESTION = "question"
     WHY = "why"  # asks for the reason of what it takes for granted
     PLAN = "plan"

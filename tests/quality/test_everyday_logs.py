@@ -7,7 +7,7 @@ corrected with most of them in sight: they hold what works and measure nothing n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,9 +23,9 @@ LOGS = [
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The shipped knowledge in a home of its own."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,9 +42,9 @@ def reports(data_dir: Path) -> list[GoldenIncident]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The knowledge as shipped."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()
 

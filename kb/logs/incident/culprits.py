@@ -38,7 +38,7 @@ def find_culprits(observations: Observations) -> tuple[Culprit, ...]:
 def _crashed(observations: Observations) -> Iterator[Culprit]:
     error = observations.first_error
     if error is not None and not observations.log.plays(error, EventRole.SHARED_ERROR):
-        yield from _at(error, error.rank, _reason(observations, "first_error", kind=error.event))
+        yield from _at(error, error.rank, _reason(observations, "first_error"))
     for event in observations.log.events:
         code = exit_code(event)
         if crashed(code):

@@ -10,6 +10,7 @@ from kb.types.incident import Event, FirstError
 from kb.types.vocabulary import EventRole
 
 NEAR_LINES = 60  # a vague error and the library's own warning about it stand this close
+SAME_FAILURE_S = 120.0  # an adapter retries this long before it reports, the kernel may be later
 CLOCK_SPREAD_S = 86400.0  # clocks further apart are not comparable
 
 
@@ -18,7 +19,8 @@ def first_error(log: EventLog) -> Event | None:
 
     Cascades, teardown, noise and timeouts never qualify. A generic exception does not where the
     same line says something specific, nor on a rank that had timed out before; nor does SIGABRT,
-    with which the watchdog ends its own process, where ranks timed out.
+    with which the watchdog ends its own process, where ranks timed out. A broken connection to a
+    peer follows from a host, link or GPU that went away, in whatever order the lines stand.
     """
     roots = candidates(log)
     if not roots:
@@ -36,7 +38,17 @@ def first_error(log: EventLog) -> Event | None:
         ]
         if specific:
             return min(specific, key=lambda event: _order(log, timeouts, event))
+    if log.plays(first, EventRole.PEER_ADDRESS):
+        gone = [e for e in roots if log.plays(e, EventRole.HOST_FAILURE) and not _later(e, first)]
+        return min([*gone, first], key=lambda e: (e not in gone, _order(log, timeouts, e)))
     return first
+
+
+def _later(event: Event, other: Event) -> bool:
+    """Whether an event is known to have happened clearly after another."""
+    if event.time_s is None or other.time_s is None:
+        return False
+    return SAME_FAILURE_S < event.time_s - other.time_s < CLOCK_SPREAD_S
 
 
 def candidates(log: EventLog) -> list[Event]:
@@ -88,5 +100,10 @@ def as_value(event: Event | None) -> FirstError | None:
     if event is None:
         return None
     return FirstError(
-        rank=event.rank, line=event.line, kind=event.event, text=event.text, file=event.file
+        rank=event.rank,
+        line=event.line,
+        kind=event.event,
+        text=event.text,
+        file=event.file,
+        host=event.host,
     )

@@ -29,7 +29,7 @@ FLOOD_LINES = 50_000  # of those, one line a rank and stretch of so many lines i
 MATCHES_A_LINE = 8  # interleaved prints put several reports on one line
 ROW_LINES = 4  # of torchrun's table of failures: rank, exitcode, error_file, traceback
 # Numbers that differ between two reports of the same happening.
-VOLATILE = frozenset({"ran_ms", "clock", "msg", "pid", "rate", "addr"})
+VOLATILE = frozenset({"ran_ms", "clock", "msg", "pid", "rate", "addr", "boot"})
 
 # A setting behind these words is advice: nobody has set it.
 _ADVISED = re.compile(
@@ -104,6 +104,7 @@ class EventCollector:
     _open: dict[tuple[object, ...], _Counted] = field(default_factory=dict)
     _latest: dict[tuple[object, ...], list[_Counted]] = field(default_factory=dict)
     _bursts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _recovered: dict[str, int] = field(default_factory=dict)  # latest line that withdraws others
     _done: list[_Counted] = field(default_factory=list)
     _hits: dict[tuple[str, int], _PatternHits] = field(
         default_factory=lambda: defaultdict(_PatternHits)
@@ -145,6 +146,8 @@ class EventCollector:
         for event in self._read(number, raw, line, file, rank, more or {}):
             self.total += 1
             counted = _Counted(event, self._line.text[: clock.FRONT_CHARS], line)
+            if event.event in self.vocabulary.recoveries:
+                self._recovered[file] = max(line, self._recovered.get(file, 0))
             if event.kind in ONCE_A_BLOCK:
                 self._collect_latest(counted)
             else:
@@ -279,7 +282,9 @@ class EventCollector:
         stable = tuple(sorted((k, v) for k, v in event.fields.items() if k not in VOLATILE))
         key = (event.file, event.pattern_id, event.rank, event.host, event.process_group, stable)
         earlier = self._open.get(key)
-        if earlier is not None and event.line - earlier.last_line <= REPEAT_LINES:
+        recovered = self._recovered.get(event.file, 0)  # what comes again after it is another one
+        again = earlier is not None and earlier.last_line < recovered < event.line
+        if earlier is not None and event.line - earlier.last_line <= REPEAT_LINES and not again:
             if event.line > earlier.last_line:
                 earlier.count += 1
                 earlier.last_line = event.line

@@ -151,3 +151,55 @@ def test_an_expression_that_does_not_compile_is_refused(tmp_path: Path) -> None:
     path.write_text("- {fact: kernel_oom_kill, regex: '('}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"kernel_lines\.yaml.*regex"):
         read_yaml(path, tuple[KernelLine, ...], decode=expression)
+
+
+LINK = "[{t}] ixgbe 0000:3b:00.0 {nic}: NIC Link is {state}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "facts"),
+    [
+        pytest.param(
+            [("    9.331022", "eth0", "Down"), ("   12.882113", "eth0", "Up 10 Gbps")],
+            [],
+            id="boot",
+        ),
+        pytest.param([("    9.331022", "eth0", "Down")], ["kernel_eth_link_down"], id="no-cable"),
+        pytest.param(
+            [("    9.331022", "eth0", "Down"), ("   12.882113", "eth1", "Up 10 Gbps")],
+            ["kernel_eth_link_down"],
+            id="another-link",
+        ),
+        pytest.param(
+            [("36009.331022", "eth0", "Down"), ("36012.882113", "eth0", "Up 10 Gbps")],
+            ["kernel_eth_link_down"],
+            id="flap",
+        ),
+        pytest.param(
+            [
+                ("    9.331022", "eth0", "Down"),
+                ("   12.882113", "eth0", "Up 10 Gbps"),
+                ("36009.331022", "eth0", "Down"),
+            ],
+            ["kernel_eth_link_down"],
+            id="boot-and-failure",
+        ),
+    ],
+)
+def test_a_link_that_comes_up_at_boot_has_not_failed(
+    lines: list[tuple[str, str, str]], facts: list[str]
+) -> None:
+    """Down while the host boots and then up is no fact; any other time it is one."""
+    text = "\n".join(LINK.format(t=t, nic=nic, state=state) for t, nic, state in lines)
+    assert [fact.name for fact in read_kernel(text).facts] == facts
+
+
+def test_an_adapter_that_was_down_at_boot_is_no_fact() -> None:
+    """The same for RDMA adapters, of which two facts may tell."""
+    down = "[   10.5] mlx5_core 0000:5e:00.0 enp94s0f0np0: Link down".replace("10.5", "10.500000")
+    up = "[   13.500000] mlx5_core 0000:5e:00.0 enp94s0f0np0: Link up"
+    assert {fact.name for fact in read_kernel(down).facts} == {
+        "kernel_ib_link_down",
+        "kernel_eth_link_down",
+    }
+    assert read_kernel(f"{down}\n{up}\n").facts == ()

@@ -49,3 +49,16 @@ def test_an_error_inside_stays_what_it_is(tmp_path: Path) -> None:
     """What the block itself raises is no fault of the lock."""
     with pytest.raises(OSError, match="of the block"), locked(tmp_path / "lock"):
         raise OSError("of the block")
+
+
+def test_a_shared_lock_keeps_out_who_wants_it_alone(tmp_path: Path) -> None:
+    """Who does not wait is told in the block that there is no lock."""
+    path = tmp_path / "lock"
+    with (
+        locked(path, shared=True) as first,
+        locked(path, shared=True, wait=False) as second,
+        locked(path, wait=False) as alone,
+    ):
+        assert (first, second, alone) == (True, True, False)
+    with locked(path, wait=False) as alone, locked(path, shared=True, wait=False) as first:
+        assert (alone, first) == (True, False)

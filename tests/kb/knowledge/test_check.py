@@ -55,6 +55,29 @@ TITLE = "title: {zh: 把 NCCL_IB_TIMEOUT 恢复到正常量级, en: "
         pytest.param(
             CASE,
             "stage: train",
+            "stage: train\nbackend: gloo",
+            f"{NAME} line 14: 'backend' stands twice, first on line 12"
+            " — keep one of the two: of such keys YAML drops all but the last",
+            id="key-twice-in-front-matter",
+        ),
+        pytest.param(
+            "events.yaml",
+            "- id: watchdog_timeout\n",
+            "- id: watchdog_timeout\n  id: watchdog_timeout\n",
+            "events.yaml line 21: 'id' stands twice, first on line 20"
+            " — keep one of the two: of such keys YAML drops all but the last",
+            id="key-twice",
+        ),
+        pytest.param(
+            "labels/common.yaml",
+            "error.busy: ",
+            "error.busy: {zh: 忙, en: busy}\nerror.busy: ",
+            " — keep one of the two: of such keys YAML drops all but the last",
+            id="label-twice",
+        ),
+        pytest.param(
+            CASE,
+            "stage: train",
             "stage: training",
             f"{NAME} line 13: stage: 'training' is not one of init, data, train, eval, save, load,"
             " inference, unknown — did you mean 'train'?",

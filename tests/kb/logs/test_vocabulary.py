@@ -152,7 +152,7 @@ def test_a_new_event_of_a_known_role_is_data_only(data: Path) -> None:
             "causes.yaml",
             "event:store_connect",
             "event:store_connects",
-            r"causes\.yaml: when of [\w-]+: 'store_connects' is no event",
+            r"causes\.yaml: \w+ of [\w/-]+: 'store_connects' is no event",
             id="what-to-collect",
         ),
         pytest.param(

@@ -107,6 +107,9 @@ TRUTH: dict[str, tuple[list[str], ...]] = {
     "--comm.train_timeout_seconds 600": ([],) * 4,
     "VLLM_RPC_TIMEOUT=300": (["wrong_unit", "no_effect"],) * 4,
     "CUDA_LAUNCH_BLOCKING=1": (["debug_only"],) * 4,
+    "SLURM_NO_KILL=set": (["hides_cause"],) * 4,
+    "SLURM_NO_KILL=1": (["wrong_value"],) * 4,
+    "SLURM_NO_KILL=off": ([],) * 4,
 }
 
 
@@ -296,3 +299,42 @@ def test_the_worst_settings_of_an_incident_stand_first(advice: tuple[Advice, ...
         "CUDA_LAUNCH_BLOCKING debug_only",
         "NCCL_P2P_DISABLE debug_only",
     ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        pytest.param(
+            "TORCH_NCCL_ENABLE_MONITORING",
+            {"torch>=2.2,<2.3": "0", "torch>=2.3": "1"},
+            id="off-at-first",
+        ),
+        pytest.param(
+            "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
+            {"torch>=2.2,<2.3": "120", "torch>=2.3,<2.5": "600", "torch>=2.5": "480"},
+            id="thrice-changed",
+        ),
+        pytest.param("NCCL_NVLS_ENABLE", {"nccl>=2.17,<2.18": "1", "nccl>=2.18": "2"}, id="nvls"),
+        pytest.param(
+            "VLLM_SKIP_P2P_CHECK", {"vllm<0.10.1": "0", "vllm>=0.10.1": "1"}, id="skipped-since"
+        ),
+    ],
+)
+def test_defaults_are_those_of_the_released_code(
+    setting: str, expected: dict[str, str], advice: tuple[Advice, ...]
+) -> None:
+    """Defaults that changed between releases, as the code of each release has them."""
+    (entry,) = (item for item in advice if item.id == setting)
+    assert {item.versions[0]: item.value for item in entry.defaults} == expected
+
+
+def test_no_default_is_of_a_version_without_the_setting(advice: tuple[Advice, ...]) -> None:
+    """A default that begins with a version does not begin before the setting itself does."""
+    for entry in advice:
+        product, _, first = entry.since.partition(">=")
+        for default in entry.defaults:
+            for wording in default.versions:
+                begins = re.match(rf"{re.escape(product)}>=([0-9.]+)", wording) if first else None
+                if begins is not None:
+                    numbers = [tuple(map(int, v.split("."))) for v in (begins[1], first)]
+                    assert numbers[0] >= numbers[1], f"{entry.id}: {wording}"

@@ -93,6 +93,16 @@ NAMES = [
     ("我怀疑是物", "guessed"),
     ("去年物坏过", "before"),
     ("我们用物", None),
+    ("We looked at the THING", "looked_at"),
+    ("with THING off the pair passes too", "helped"),
+    ("ok so I set the THING", None),
+    ("编译物超过600秒", None),
+    ("checked the THING, all good", "in_order"),
+    ("checked the THING, many errors", "trouble"),
+    ("I checked which THING it picks and it is broken", "trouble"),
+    ("物也查过了", "looked_at"),
+    ("物看过,没问题", "in_order"),
+    ("查了物，很慢", "trouble"),
     ("用仓库里的物做分布式训练，任务停在第一步之后不再前进", None),
 ]
 

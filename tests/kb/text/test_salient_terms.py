@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,11 @@ def test_names_of_the_field_are_told(terms: SalientTerms, text: str, told: set[s
     assert {terms.word(token) for token in default_tokenizer().tokens(text)} - {""} == told
 
 
-def test_a_search_tells_names_only(tmp_path: Path) -> None:
+def test_a_search_tells_names_only(built_home: Callable[[], Path]) -> None:
     """The service's reasons hold what the lists tell, or the name of the entry's project."""
     from kb.bootstrap import open_service
 
-    service: Service = open_service(Settings(home=tmp_path))
+    service: Service = open_service(Settings(home=built_home()))
     try:
         found = service.search(
             "either rank completed the checkpoint because of memlock; a wenet job uses it already"

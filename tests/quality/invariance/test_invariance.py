@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,9 +51,9 @@ LAB_RUNS = sorted((ROOT / "tests" / "lab" / "samples").iterdir())
 
 
 @pytest.fixture(scope="module")
-def measure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InvarianceMeasure]:
+def measure(built_home: Callable[[], Path]) -> Iterator[InvarianceMeasure]:
     """The knowledge as shipped, over all incidents there are."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    service = open_service(Settings(home=built_home()))
     yield InvarianceMeasure(service, known_incidents(service))
     service.close()
 

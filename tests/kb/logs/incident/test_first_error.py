@@ -53,6 +53,20 @@ def place(events: list[Event]) -> tuple[str, int] | None:
             ],
             ("a", 1),
         ),
+        # a broken connection follows from a host or link that went, unless that was clearly later
+        ([event("ib_completion_error", 3), event("link_down", 4), report(5, 0)], ("", 4)),
+        ([event("ib_completion_error", 3), event("node_failure", 4)], ("", 4)),
+        ([event("link_down", 2), event("ib_completion_error", 3)], ("", 2)),
+        ([event("ib_completion_error", 3), event("cuda_oom", 4), report(5, 0)], ("", 3)),
+        ([event("cuda_oom", 2), event("ib_completion_error", 3), event("link_down", 4)], ("", 2)),
+        (
+            [event("ib_completion_error", 3, time_s=9.0), event("link_down", 4, time_s=200.0)],
+            ("", 3),
+        ),
+        (
+            [event("ib_completion_error", 3, time_s=9.0), event("link_down", 4, time_s=60.0)],
+            ("", 4),
+        ),
     ],
 )
 def test_which_comes_first(events: list[Event], expected: tuple[str, int] | None) -> None:
@@ -124,7 +138,7 @@ def test_candidates(others: list[Event], root: Event, counts: bool) -> None:
 def test_the_value_of_the_contract() -> None:
     """Rank, place, kind and text of the event."""
     assert as_value(None) is None
-    error = event("cuda_oom", 7, rank=2, file="a", text="out of memory")
+    error = event("cuda_oom", 7, rank=2, file="a", text="out of memory", host="node7")
     assert as_value(error) == FirstError(
-        rank=2, line=7, kind="cuda_oom", text="out of memory", file="a"
+        rank=2, line=7, kind="cuda_oom", text="out of memory", file="a", host="node7"
     )

@@ -124,7 +124,7 @@ def test_an_error_of_its_own_is_no_place(reader: LogReader) -> None:
     ranks[1] = traceback(("load", 7, "barrier"), "KeyError: 'dog'")
     incident = read(reader, interleaved("[rank{}]: ", ranks))
     assert [(c.rank, c.reason.en) for c in incident.culprit_ranks] == [
-        (1, "the first real error (exception) is on this rank; the rest follows from it")
+        (1, "the first real error is on this rank; the rest follows from it")
     ]
     assert "stack_odd" not in {fact.name for fact in incident.facts}
 

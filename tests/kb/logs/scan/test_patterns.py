@@ -89,6 +89,8 @@ FIELDS = frozenset(
         "what",
         "world_size",
         "xid",
+        "boot",
+        "link",
     }
 )
 
