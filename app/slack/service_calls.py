@@ -280,8 +280,11 @@ class ServiceCalls:
         if not self.knows(conversation):
             reading = load_diagnosis(self.service, ref.saved_id).reading
             self._chat.begin(reading, conversation=conversation, language=language, create=True)
-        question = self.words(language)("slack.say_next")
-        return self.reply(question, conversation=conversation, language=language)
+        message = self.words(language)("slack.say_next")
+        reply = self._chat.say(message, conversation=conversation, language=language, create=True)
+        if reply.question is None:  # its buttons, whatever was said of it before
+            reply = replace(reply, question=self._chat.open_question(conversation))
+        return self._answer(reply, long=False, can_edit=False)
 
     def add_incident(
         self, ref: DiagnosisRef, *, cause: str, fix: str, user: str = ""

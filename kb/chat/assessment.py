@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from kb.chat.types import (
     Ending,
     StatedCause,
 )
-from kb.diagnose.signals import DENIED_SHARE, Signal
+from kb.diagnose.signals import DENIED_SHARE, Signal, statement_weights
 from kb.diagnose.verdict import Verdict
 from kb.knowledge.load import Knowledge
 from kb.types.answer import Diagnosis
@@ -44,6 +44,7 @@ LEAST_NATS = 0.6  # of the reader; a sentence it takes for less is for no cause
 STATED_CAUSES = 2  # of one sentence
 ENDING = f"{CHECK_RESULT}ending:"
 STATED = f"{CHECK_RESULT}stated:"
+READ = f"{CHECK_RESULT}read:"  # signals of what a language model read in a remark
 MOVED = 0.04  # probability by which a cause must move to be shown
 CHANGES_SHOWN = 3
 WHY_QUOTES = 1
@@ -89,7 +90,8 @@ def verdict_of(service: Service, conversation: Conversation) -> Verdict | None:
     results = _result_signals(conversation.check_results, service.knowledge)
     endings = _ending_signals(conversation.endings, service.knowledge)
     stated = _stated_signals(conversation.stated_causes, service.knowledge)
-    verdict = service.judge(reading, observed=(*results, *endings, *stated))
+    read = _read_signals(service, reading, conversation)
+    verdict = service.judge(reading, observed=(*results, *endings, *stated, *read))
     verdict = replace(verdict, uses=verdict.uses.difference(conversation.excluded))
     told = conversation.remarks or any(item.kind == "text" for item in verdict.signals)
     if verdict.status == "no_timeout" and told:
@@ -119,6 +121,8 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
     frameworks = tuple(name for name in incident.frameworks if name not in excluded)
     incident = replace(incident, frameworks=frameworks)
     plain = list(reversed(remarks))
+    for quote in _not_trouble(conversation):
+        plain = [remark.replace(quote, "").strip() for remark in plain]
     for sentence in conversation.misleading:
         plain = [remark.replace(sentence, "").strip() for remark in plain]
     misleading = [
@@ -134,6 +138,43 @@ def _with_remarks(service: Service, reading: LogReading, conversation: Conversat
         word_places=(),  # remarks stand on no line of the log
         incident=incident,
     )
+
+
+def _not_trouble(conversation: Conversation) -> Sequence[str]:
+    """Words of the remarks that a language model read as something else than trouble."""
+    read = conversation.statements
+    return [one.quote for one in read if one.polarity is not Polarity.TROUBLE]
+
+
+def _read_signals(
+    service: Service, reading: LogReading, conversation: Conversation
+) -> Iterator[Signal]:
+    """What a language model read in the remarks, as signals; the last word of a topic counts.
+
+    Trouble counts where no cue of ours weighs the same words for one of its causes.
+    """
+    topics = {topic.id: topic for topic in service.knowledge.topics}
+    read = {one.topic: one for one in conversation.statements if one.topic in topics}
+    ours = service.engine.observations(reading) if read else ()
+    for one in read.values():
+        topic = topics[one.topic]
+        weights = statement_weights(topic, one.polarity)
+        if one.polarity is Polarity.TROUBLE:
+            near = [item for item in ours if one.quote in item.quote or item.quote in one.quote]
+            is_known = any(item.weights.get(cause) for item in near for cause in topic.trouble)
+            weights = {} if is_known else topic.trouble
+        if weights:
+            yield Signal(
+                name=f"{READ}{topic.id}",
+                kind="text",
+                quote=one.quote,
+                line=0,
+                weights=weights,
+                reason_id=topic.id,
+                source=f"{READ}{topic.id}",
+                means=topic.title,
+                polarity=one.polarity,
+            )
 
 
 def _result_signals(results: Sequence[CheckResult], knowledge: Knowledge) -> tuple[Signal, ...]:
@@ -232,72 +273,6 @@ def _stated_signals(stated: Sequence[StatedCause], knowledge: Knowledge) -> tupl
     return tuple(signals)
 
 
-def take_back(
-    conversation: Conversation,
-    sentence: str,
-    key_words: Callable[[str], frozenset[str]],
-    knowledge: Knowledge,
-    *,
-    names_it: bool,
-    is_disowned: bool = False,
-) -> tuple[Conversation, tuple[str, ...]]:
-    """The conversation without what `sentence` takes back, and the person's words for that.
-
-    These are the remarks, answers to checks and endings that share most of their `key_words` with
-    it (half of what is disowned); where none shares a word, the last thing said, and nothing where
-    the sentence names it.
-    """
-    wanted = key_words(sentence)
-    told = tuple(
-        one for one in _words_that_count(conversation) if one not in conversation.misleading
-    )
-    taken_as = {one.quote: _observed(one, knowledge) for one in conversation.check_results}
-    shared = {
-        quote: len(wanted & key_words(f"{quote} {taken_as.get(quote, '')}")) for quote in told
-    }
-    most = max(shared.values(), default=0)
-    if most and (not is_disowned or 2 * most >= len(wanted)):
-        retracted = tuple(quote for quote in told if shared[quote] == most)
-    elif names_it:
-        return conversation, ()
-    else:
-        said = [turn.asked for turn in reversed(conversation.turns)]
-        latest = next((quote for asked in said for quote in told if quote in asked), "")
-        retracted = (latest,) if latest else told[-1:]
-    again = (one.check for one in conversation.check_results if one.quote in retracted)
-    left = replace(
-        conversation,
-        remarks=tuple(one for one in conversation.remarks if one not in retracted),
-        check_results=tuple(
-            one for one in conversation.check_results if one.quote not in retracted
-        ),
-        endings=tuple(one for one in conversation.endings if one.quote not in retracted),
-        stated_causes=tuple(
-            one
-            for one in conversation.stated_causes
-            if not any(one.quote in quote for quote in retracted)
-        ),
-        open_checks=(*conversation.open_checks, *again)[-1:],
-    )
-    return left, retracted
-
-
-def _observed(result: CheckResult, knowledge: Knowledge) -> str:
-    """What an answer to a check was taken for, in both languages."""
-    check = find_check(knowledge, result.check)
-    if check is None or not 1 <= result.outcome <= len(check.outcomes):
-        return ""
-    observation = check.outcomes[result.outcome - 1].observation
-    return f"{observation.zh} {observation.en}"
-
-
-def _words_that_count(conversation: Conversation) -> tuple[str, ...]:
-    """What the person said that still counts, in their words."""
-    results = (one.quote for one in conversation.check_results)
-    endings = (one.quote for one in conversation.endings)
-    return tuple(dict.fromkeys((*conversation.remarks, *results, *endings)))
-
-
 def changes(before: Assessment, after: Assessment, knowledge: Knowledge) -> tuple[Change, ...]:
     """The causes whose probability moved, most first, with the new evidence that moved them."""
     new = [signal for signal in _new_signals(before, after) if _is_new(signal, before)]
@@ -360,7 +335,7 @@ def _quote(signal: Signal, knowledge: Knowledge, language: Language) -> str:
 
     Of what is denied or in order the words name the thing only, and the sentence says the rest.
     """
-    if signal.name.startswith(CHECK_RESULT) and not signal.name.startswith((ENDING, STATED)):
+    if signal.name.startswith(CHECK_RESULT) and not signal.name.startswith((ENDING, STATED, READ)):
         return signal.means.get(language) if signal.means else signal.quote
     pattern = knowledge.pattern_by_id.get(signal.reason_id)
     if pattern is None or signal.kind != "text" or signal.polarity is not Polarity.TROUBLE:

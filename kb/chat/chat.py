@@ -13,20 +13,23 @@ from kb.chat import acts, check_answers
 from kb.chat.acts import ActReader, MessageScorer
 from kb.chat.assessment import verdict_of
 from kb.chat.check_answers import CheckAnswerReader
+from kb.chat.checks import open_question
 from kb.chat.dialogue import Dialogue
 from kb.chat.field_questions import FieldQuestions
 from kb.chat.follow_up import follow_up
 from kb.chat.intents import IntentReader
+from kb.chat.model_reading import MessageModel
 from kb.chat.paste import Paste, split, without_orders, without_sentences
 from kb.chat.phrases import load_phrases
 from kb.chat.replies import ReplyReader
 from kb.chat.sentence_acts import SentenceReader
 from kb.chat.sentences import message_language
 from kb.chat.store import ConversationStore
-from kb.chat.types import Conversation, Reply, Turn
+from kb.chat.types import Conversation, Question, Reply, Turn
 from kb.diagnose.reader import load_model
 from kb.embed import embedded_model
 from kb.errors import InputError
+from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
 from kb.text.language import answer_language
 from kb.text.redact import redact
@@ -59,10 +62,11 @@ class Chat:
         self._clock = clock
         self._intents = open_intents(service.settings.data, service.knowledge)
         self._questions = FieldQuestions(service, self._intents)
-        self._dialogue = Dialogue(service, self._intents, self._questions)
+        self._model = MessageModel(service, self._intents.sentence_reader)
+        self._dialogue = Dialogue(service, self._intents, self._questions, self._model)
         self._store = ConversationStore(
             service.store.records,
-            locks=service.settings.home / "locks",
+            lock=service.store.lock,
             days=service.settings.chat_days,
             clock=clock,
         )
@@ -110,11 +114,16 @@ class Chat:
             talk = self._intents.observations.talk(said, is_report=current.reading is None)
             reading = without_sentences(reading, talk)
         head, _ = redact(message[:REDACTED_CHARS])
+        read = None if paste.has_output else self._model.read(current, text)
         with self._store.turn(current.id):
-            current = self._fresh(current, conversation)
+            seen, current = current.turns, self._fresh(current, conversation)
             current = replace(current, language=self._language(paste, current, language))
             reply, after = self._dialogue.answer(
-                current, text, reading, has_output=paste.has_output
+                current,
+                text,
+                reading,
+                has_output=paste.has_output,
+                read=read if current.turns == seen else None,  # else it was read against less
             )
             return self._save(after, reply, head[:HEAD_CHARS])
 
@@ -177,6 +186,17 @@ class Chat:
             NotFoundError: it is unknown or has expired.
         """
         return self._store.load(identifier)
+
+    def open_question(self, identifier: str) -> Question | None:
+        """The check that was asked last and is not answered, with its options.
+
+        Raises:
+            NotFoundError: there is no such conversation.
+        """
+        conversation, knowledge = self.conversation(identifier), self._service.knowledge
+        return open_question(
+            knowledge, conversation, Words(knowledge.labels, conversation.language or "en")
+        )
 
     def verdict(self, identifier: str) -> Verdict | None:
         """What the conversation's incident means by all that was said; None where it has none.

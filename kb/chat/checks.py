@@ -71,8 +71,9 @@ def next_question(
 def is_foreign(names: FrameworkNames, made_for: frozenset[str], uses: frozenset[str]) -> bool:
     """Whether something is made for frameworks none of which the job uses, and it uses some."""
     theirs, ours = names.of_group(made_for, None), names.of_group(uses, None)
-    engines = names.of_group(made_for, "engine") - uses
-    return bool(ours) and bool(theirs or engines) and not made_for & uses
+    engines, own_engines = names.of_group(made_for, "engine"), names.of_group(uses, "engine")
+    is_other = bool(engines and own_engines) or bool(ours and (theirs or engines - uses))
+    return is_other and not made_for & uses
 
 
 def _is_for_job(
@@ -106,6 +107,15 @@ def check_question(check: Check, words: Words) -> Question:
         ),
         command=check.command,
     )
+
+
+def open_question(
+    knowledge: Knowledge, conversation: Conversation, words: Words
+) -> Question | None:
+    """The check that was asked last and is not answered, with its options."""
+    last = conversation.open_checks[-1:]
+    check = find_check(knowledge, last[0]) if last else None
+    return check_question(check, words) if check else None
 
 
 def askable_checks(knowledge: Knowledge, cause: str, incident: Incident) -> list[Check]:

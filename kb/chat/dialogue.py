@@ -20,6 +20,7 @@ from kb.chat.incident_steps import (
 from kb.chat.incidents import is_just_begun, with_earlier, with_incident
 from kb.chat.intents import NO_ANSWER, IntentReader
 from kb.chat.meaning import Meaning, Situation, UserRequest
+from kb.chat.model_reading import MessageModel
 from kb.chat.reply import ReplyWriter
 from kb.chat.sentences import sentences
 from kb.chat.types import (
@@ -33,6 +34,7 @@ from kb.text.tokenizer import default_tokenizer
 from kb.types.incident import LogReading
 
 if TYPE_CHECKING:
+    from kb.second_reader.message_reading import MessageReading
     from kb.service import Service
 
 SIGN_NATS = 1.5  # of a cue from which a question is about its cause; weaker ones only colour it
@@ -48,8 +50,15 @@ NOTE_WORDS = 3  # of such a request; “what now?” is about the incident
 class Dialogue:
     """Answers messages of conversations it is handed; stores nothing itself."""
 
-    def __init__(self, service: Service, intents: IntentReader, questions: FieldQuestions) -> None:
-        """Answer with the knowledge of `service`."""
+    def __init__(
+        self,
+        service: Service,
+        intents: IntentReader,
+        questions: FieldQuestions,
+        model: MessageModel,
+    ) -> None:
+        """Answer with the knowledge of `service`; `model` knows what its readings mean."""
+        self._model = model
         self._service = service
         self._intents = intents
         self._questions = questions
@@ -61,7 +70,13 @@ class Dialogue:
         return self._reply(self._steps.log(conversation, reading, Meaning(), ""))
 
     def answer(
-        self, conversation: Conversation, text: str, reading: LogReading, *, has_output: bool
+        self,
+        conversation: Conversation,
+        text: str,
+        reading: LogReading,
+        *,
+        has_output: bool,
+        read: MessageReading | None = None,
     ) -> tuple[Reply, Conversation]:
         """Answer a message.
 
@@ -70,6 +85,7 @@ class Dialogue:
             text: the person's own words, redacted.
             reading: the whole message, read as a log.
             has_output: whether there is program output beside the words.
+            read: what a language model read in the words.
         """
         if has_output:
             meaning = self._intents.read(text, Situation(has_incident=True)) if text else Meaning()
@@ -78,16 +94,18 @@ class Dialogue:
             if meaning.refusals:
                 current = self._without_tools(current, meaning.refusals)
             return self._reply(self._steps.log(current, reading, meaning, text))
+        whole = text
         conversation, text, settled = self._settle_first(conversation, text)
         conversation, text, switched = self._turn_to(conversation, text)
         if switched or settled is not None:
             reading = self._service.read_text(text)
         situation = self._situation(conversation, reading)
-        meaning = self._intents.read(text, situation)
         if switched == "other":
+            meaning = self._intents.read(text, situation)
             meaning = replace(meaning, remark=meaning.remark or text, job="")
-        elif not situation.has_incident:
-            meaning = self._questions.meaning(text, meaning)
+        else:
+            believed = read if text == whole and not switched else None
+            meaning = self._meaning(conversation, text, situation, believed)
         conversation = replace(_in_language(conversation, meaning), unanswered="")
         if conversation.model_question:
             conversation, meaning = _to_model(conversation, text, meaning)
@@ -101,6 +119,22 @@ class Dialogue:
             step = replace(step, asks=True, event="refused" if meaning.remark else "skip")
         outcome = settled.outcome if settled else None
         return self._reply(replace(step, switched=switched, outcome=outcome))
+
+    def _meaning(
+        self,
+        conversation: Conversation,
+        text: str,
+        situation: Situation,
+        read: MessageReading | None,
+    ) -> Meaning:
+        """What the text means: as a language model `read` it, else as the fitted reader does."""
+        meaning = self._model.meaning(read, conversation, text, situation) if read else None
+        if meaning is not None:
+            return meaning
+        meaning = self._intents.read(text, situation)
+        if situation.has_incident:
+            return meaning
+        return self._questions.meaning(text, meaning)
 
     def _settle_first(
         self, conversation: Conversation, text: str
@@ -197,6 +231,10 @@ class Dialogue:
             return self._new_job(conversation, reading, meaning)
         if meaning.cannot_answer or meaning.check_result is not None:
             return self._check_answered(conversation, meaning)
+        if conversation.reading is not None and not meaning.retracted:
+            corrected = self._steps.correction(conversation, text)
+            if corrected is not None:
+                return corrected
         if meaning.retraction:
             return self._steps.retraction(conversation, reading, meaning)
         ended = next((item for item in meaning.requests if item.intent == "outcome"), None)
@@ -219,7 +257,8 @@ class Dialogue:
             return Step(conversation=skipped, requests=(UserRequest(intent="tell"),), event="skip")
         told = conversation
         if meaning.remark:
-            told = self._steps.with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
+            remark = meaning.remark[:MAX_REMARK_CHARS]
+            told = self._steps.with_remark(conversation, remark, meaning.statements)
         asked = tuple(item for item in meaning.requests if item.intent not in NOT_BESIDE_LOG)
         return replace(answered(told, meaning.check_result, asked), previous=conversation)
 

@@ -67,12 +67,27 @@ class FieldQuestions:
         if self._is_hang(stated or ("" if asks else text)):
             has_note = asks and score >= BESIDE and meaning.remark
             return replace(meaning, requests=question.requests) if has_note else meaning
+        asks_why = self._intents.phrases.asks_for_reason(text)
+        if meaning.remark and asks_why and not (score or self._is_of_field(text)):
+            return self._unnoted(text, whole, meaning)
         if not asks and stated == " ".join(said):
             return meaning
+        if meaning.remark and not score and (asks or not stated):
+            return self._unnoted(text, whole, meaning)
         if meaning.remark:  # it would be an incident
             is_answered = any(item.intent in ("how_to", "setting") for item in meaning.requests)
             return question if score else replace(meaning, remark="") if is_answered else meaning
         return self._without_source(text, whole, meaning)
+
+    def _unnoted(self, text: str, whole: UserRequest, meaning: Meaning) -> Meaning:
+        """The meaning of a question that no note answers: of the field, or of something else.
+
+        One that tells of no hang and no distributed job is none of ours.
+        """
+        is_of_field = self._is_of_field(text)
+        intent: Intent = "how_to" if is_of_field else "unclear"
+        asked = replace(whole, intent=intent, unanswerable=not is_of_field)
+        return replace(meaning, remark="", requests=(asked,))
 
     def _without_source(self, text: str, whole: UserRequest, meaning: Meaning) -> Meaning:
         """The meaning, or of a long question about nothing of ours that nothing answers it."""
@@ -102,6 +117,10 @@ class FieldQuestions:
             and (self._intents.tells(one) or self._intents.ask_of(one) not in GENERAL_ASKS)
             for one in asking
         )
+
+    def _is_of_field(self, text: str) -> bool:
+        """Whether a text speaks of a hang, a failure or a distributed job."""
+        return bool(reported_events(self._service, self._service.read_text(text)))
 
     def _is_hang(self, text: str) -> bool:
         if not text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -13,9 +13,9 @@ from kb.chat.assessment import (
     assess,
     denied_causes,
     stated_cause,
-    take_back,
 )
 from kb.chat.checks import find_check
+from kb.chat.corrections import CorrectionReader, take_back, without, words_that_count
 from kb.chat.endings import meant_cause
 from kb.chat.incidents import with_incident
 from kb.chat.intents import IntentReader
@@ -28,6 +28,7 @@ from kb.chat.types import (
     Ending,
     IncidentOutcome,
     Intent,
+    ReadStatement,
     StatedCause,
 )
 from kb.knowledge.framework_names import framework_names, name_expression
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MAX_REMARK_CHARS = 1000  # longer ones are pastes
 MAX_MISLEADING = 100  # sentences
+MAX_STATEMENTS = 100  # that a language model read
 _SETTLES: dict[bool, Settled] = {True: "denied", False: "confirmed"}
 # Replies about the conversation itself: what is repeated is the answer before them.
 ABOUT_CHAT: frozenset[Intent] = frozenset(
@@ -55,6 +57,8 @@ class IncidentSteps:
         """Read remarks with `intents`."""
         self._service = service
         self._intents = intents
+        engine = service.engine
+        self._corrections = CorrectionReader(intents.phrases, engine.topics_in, intents.key_words)
 
     def log(
         self, conversation: Conversation, reading: LogReading, meaning: Meaning, text: str
@@ -96,7 +100,7 @@ class IncidentSteps:
             certain = without_sentences(reading, unsure)
             reading = certain if certain.words.strip() else reading
             return Step(conversation=with_incident(conversation, reading), requests=requests)
-        added = self.with_remark(conversation, remark)
+        added = self.with_remark(conversation, remark, meaning.statements)
         if heard.has_helped:
             heard = replace(heard, text=meaning.text or remark)
             return self._helped(conversation, added, (heard,))
@@ -159,7 +163,8 @@ class IncidentSteps:
         assessment = assess(self._service, conversation, conversation.language or "en")
         told = conversation
         if meaning.remark:
-            told = self.with_remark(conversation, meaning.remark[:MAX_REMARK_CHARS])
+            remark = meaning.remark[:MAX_REMARK_CHARS]
+            told = self.with_remark(conversation, remark, meaning.statements)
         if assessment is None:
             return Step(conversation=told, requests=(request,), asks=False)
         request = self._with_causes(request, meaning.text)
@@ -188,14 +193,22 @@ class IncidentSteps:
         named, _ = self._intents.phrases.causes_by_sense(message)
         return replace(request, text=message, causes=named)
 
-    def with_remark(self, conversation: Conversation, remark: str) -> Conversation:
-        """The conversation with a remark, and what it says of causes and frameworks."""
+    def with_remark(
+        self, conversation: Conversation, remark: str, read: Sequence[ReadStatement] = ()
+    ) -> Conversation:
+        """The conversation with a remark, and what it says of causes and frameworks.
+
+        `read` is what a language model read in it.
+        """
+        if not remark.strip():
+            return conversation
         misleading = self._intents.observations.misleading(remark)
         return replace(
             conversation,
             stated_causes=(*conversation.stated_causes, *self._stated(remark)),
             excluded=self._excluded(conversation, remark),
             remarks=(*conversation.remarks, remark),
+            statements=(*conversation.statements, *read)[-MAX_STATEMENTS:],
             misleading=(*conversation.misleading, *misleading)[-MAX_MISLEADING:],
         )
 
@@ -230,40 +243,73 @@ class IncidentSteps:
         """A remark that no longer counts, and what is stated in its place."""
         request = replace(self._intents.remark(meaning.retraction), is_denial=False)
         is_disowned = self._intents.phrases.is_disowned(request.text)
-        left, retracted_remarks = take_back(
-            conversation,
-            request.text,
-            self._intents.key_words,
-            self._service.knowledge,
-            names_it=bool(request.causes) or is_disowned,
-            is_disowned=is_disowned,
-        )
+        if meaning.retracted:
+            left, retracted_remarks = without(conversation, meaning.retracted), meaning.retracted
+        else:
+            left, retracted_remarks = take_back(
+                conversation,
+                request.text,
+                self._topics_and_words,
+                self._service.knowledge,
+                names_it=bool(request.causes) or is_disowned,
+                is_disowned=is_disowned,
+            )
         if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said
             return self.remark(conversation, reading, meaning)
         if not retracted_remarks and is_disowned:
             heard = (request, *meaning.requests)
             return Step(conversation=conversation, requests=heard, event="complaint", asks=False)
         return Step(
-            conversation=self._told_instead(left, meaning.remark),
+            conversation=self._told_instead(left, meaning),
             requests=(request, *meaning.requests),
             previous=conversation,
             event="retracted",
             retracted_remarks=retracted_remarks,
         )
 
-    def _told_instead(self, conversation: Conversation, remark: str) -> Conversation:
+    def _topics_and_words(self, text: str) -> frozenset[str]:
+        return self._intents.key_words(text) | self._service.engine.topics_in(text)
+
+    def correction(self, conversation: Conversation, text: str) -> Step | None:
+        """What a message puts right of what was said before; None where it puts nothing right."""
+        described = _description(conversation)
+        found = self._corrections.read(text, (*described, *words_that_count(conversation)))
+        if found is None:
+            return None
+        left = without(conversation, (found.old,))
+        if found.old in described:
+            rest = " ".join(one for one in described if one != found.old) or found.new
+            left = replace(left, reading=self._service.read_text(rest))
+        told = self._told_instead(left, Meaning(remark=found.new))
+        return Step(
+            conversation=told,
+            requests=(replace(self._intents.remark(found.new), is_denial=False),),
+            previous=conversation,
+            event="retracted",
+            retracted_remarks=(found.old,),
+            instead=found.new,
+        )
+
+    def _told_instead(self, conversation: Conversation, meaning: Meaning) -> Conversation:
         """The conversation with what is stated in place of what was taken back."""
+        remark = meaning.remark
         if not remark:
             return conversation
         checks = (find_check(self._service.knowledge, check) for check in conversation.open_checks)
         result = self._intents.answer_to(remark, [check for check in checks if check is not None])
         if result is None:
-            return self.with_remark(conversation, remark[:MAX_REMARK_CHARS])
+            return self.with_remark(conversation, remark[:MAX_REMARK_CHARS], meaning.statements)
         return replace(
             conversation,
             check_results=(*conversation.check_results, result),
             open_checks=tuple(one for one in conversation.open_checks if one != result.check),
         )
+
+
+def _description(conversation: Conversation) -> list[str]:
+    """The sentences that began an incident without any output."""
+    reading = conversation.reading
+    return sentences(reading.words) if reading is not None and not reading.events else []
 
 
 def _settled(conversation: Conversation, outcome: IncidentOutcome, reply: str, text: str) -> Step:

@@ -72,7 +72,7 @@ class IntentReader:
 
     def __init__(self, sentence_reader: SentenceReader, replies: ReplyReader) -> None:
         """Read messages by their sentences, and as `replies` to what was asked."""
-        self._sentences = sentence_reader
+        self.sentence_reader = sentence_reader
         self._replies = replies
         self._acts = sentence_reader.acts
         self.phrases = sentence_reader.phrases
@@ -150,7 +150,7 @@ class IntentReader:
 
     def remark(self, text: str, *, has_thanks: bool = False, message: str = "") -> UserRequest:
         """A remark to be answered, with the causes it names and whether it denies them."""
-        request, told = self._sentences.request("tell", text), sentences(text)
+        request, told = self.sentence_reader.request("tell", text), sentences(text)
         concludes = any(self.phrases.concludes(item) for item in sentences(message or text))
         least = partial(
             self._least_fixed,
@@ -195,8 +195,9 @@ class IntentReader:
     def tells_trouble(self, text: str) -> bool:
         """Whether a text speaks of trouble of this field that has not ended."""
         phrases = self.phrases
-        is_trouble = phrases.is_still_trouble(text) or bool(phrases.causes_in(text))
-        return is_trouble and not phrases.is_cured(text) and self._sentences.tells(text)
+        names_cause = bool(phrases.causes_in(text)) and not phrases.is_guess(text)
+        is_trouble = phrases.is_still_trouble(text) or names_cause
+        return is_trouble and not phrases.is_cured(text) and self.sentence_reader.tells(text)
 
     def ask_of(self, sentence: str) -> Act:
         """The question that a sentence most likely asks, if it asks one."""
@@ -216,9 +217,9 @@ class IntentReader:
         """The request in `text` that a reply of that intent answered."""
         situation = Situation(has_incident=True)
         for sentence in sentences(text):
-            if intent_of(self._sentences.act(sentence, situation)) == intent:
-                return self._sentences.request(intent, sentence)
-        return self._sentences.request(intent, text)
+            if intent_of(self.sentence_reader.act(sentence, situation)) == intent:
+                return self.sentence_reader.request(intent, sentence)
+        return self.sentence_reader.request(intent, text)
 
     def key_words(self, text: str) -> frozenset[str]:
         """The words by which a remark is found again: its tokens and the causes it names."""
@@ -239,7 +240,7 @@ class IntentReader:
             (
                 at
                 for at, part in enumerate(parts)
-                if self._sentences.act(part, situation) == "retract"
+                if self.sentence_reader.act(part, situation) == "retract"
             ),
             default=0,
         )
@@ -258,7 +259,11 @@ class IntentReader:
         read = _Read()
         goes_on = any(self.phrases.is_still_trouble(one) for one in sentences(text))
         for sentence in self._joined(sentences(text)):
-            act = "case" if ENTRY_ID.search(sentence) else self._sentences.act(sentence, situation)
+            act = (
+                "case"
+                if ENTRY_ID.search(sentence)
+                else self.sentence_reader.act(sentence, situation)
+            )
             if act == "fixed" and goes_on and not self.phrases.is_ending(sentence):
                 act = "tell"
             asks = act in ASKING or self.phrases.is_asked(sentence)
@@ -270,7 +275,7 @@ class IntentReader:
                 if not asks:
                     read.remarks += filter(None, [self.observations.stated(sentence)])
                     continue
-            says_more = act in REPLYING and self._sentences.tells(sentence)
+            says_more = act in REPLYING and self.sentence_reader.tells(sentence)
             if (act in STATING or act == "retract" or says_more) and not asks:
                 self._state(sentence, situation, read)
             elif act not in REPLYING or len(sentence) == len(text):
@@ -318,7 +323,7 @@ class IntentReader:
             read.remarks += self.observations.stated_in_question(sentence)
         if act in STATING or act == "retract":
             act = "why"  # it has the form of a question
-        request = self._sentences.as_request(act, sentence, situation)
+        request = self.sentence_reader.as_request(act, sentence, situation)
         request = replace(request, context=context)
         if asks and not request.form and self._is_mere_complaint(sentence):
             read.is_complaint = True
@@ -328,7 +333,7 @@ class IntentReader:
     def _is_mere_complaint(self, sentence: str) -> bool:
         is_clear = max(self._acts.read(sentence).values()) >= SURE
         talks = self.phrases.is_to_us(sentence) and not self.phrases.languages_in(sentence)
-        return talks and not is_clear and not self._sentences.tells(sentence)
+        return talks and not is_clear and not self.sentence_reader.tells(sentence)
 
     def _is_refused(self, sentence: str) -> bool:
         return self.phrases.is_refusal(sentence) or self.phrases.is_job_gone(sentence)
@@ -344,14 +349,16 @@ class IntentReader:
         stated = self.observations.stated(sentence)
         if stated:
             read.remarks.append(stated)
-        if stated != sentence and self.phrases.is_guess(sentence):
+        is_unstated = self.phrases.is_unstated(sentence)
+        if stated != sentence and (self.phrases.is_guess(sentence) or is_unstated):
             named, _ = self.phrases.causes_by_sense(sentence)
             causes = named or situation.hinted_causes[:1]
             if causes:
-                guess = self._sentences.request("why", sentence)
+                guess = self.sentence_reader.request("why", sentence)
                 read.requests.append(replace(guess, causes=causes, is_guess=True))
                 return
-        read.is_complaint |= not stated and self.phrases.is_to_us(sentence)
+        is_talk = is_unstated or self.phrases.is_to_us(sentence)
+        read.is_complaint |= not stated and is_talk
 
     def _weighed(self, text: str, read: _Read, situation: Situation) -> Meaning:
         """Weigh requests and remarks: a report without an incident is an incident."""
@@ -372,7 +379,7 @@ class IntentReader:
             return Meaning(remark=text, requests=others, job=job)
         if requests:
             is_evidence = situation.has_incident and bool(remark)
-            if not (is_evidence and (situation.has_evidence or self._sentences.tells(remark))):
+            if not (is_evidence and (situation.has_evidence or self.sentence_reader.tells(remark))):
                 return Meaning(requests=tuple(requests), job=job)
             answerable = tuple(
                 item for item in requests if item.intent not in {*NO_ANSWER, "courtesy"}
@@ -387,11 +394,11 @@ class IntentReader:
         if situation.reports_hang and len(text) >= REPORT_CHARS:
             return True
         told = situation.has_evidence or situation.reports_hang or len(remark) >= TOLD_CHARS
-        return bool(remark) and told and self._sentences.tells(text)
+        return bool(remark) and told and self.sentence_reader.tells(text)
 
     def _stated(self, text: str, situation: Situation) -> Meaning:
         """The meaning of a message that states something."""
-        ours = self._sentences.tells(text)
+        ours = self.sentence_reader.tells(text)
         if situation.has_incident or situation.reports_hang or situation.has_evidence:
             return Meaning(remark=text)
         intent: Intent = "off_topic"
@@ -399,4 +406,4 @@ class IntentReader:
             intent = "search"
         elif len(default_tokenizer().tokens(text)) <= FEW_WORDS:
             intent = "unclear"
-        return Meaning(requests=(self._sentences.request(intent, text),))
+        return Meaning(requests=(self.sentence_reader.request(intent, text),))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kb.chat.phrase_sets import Platform
-from kb.chat.types import CheckResult, Intent, QuestionForm
+from kb.chat.types import CheckResult, Intent, QuestionForm, ReadStatement
 from kb.types.knowledge import Check
 from kb.types.vocabulary import Language
 
@@ -95,7 +95,9 @@ class Meaning:
         settled: yes or no to whether the incident ended so.
         language: the language asked for.
         job: what the person says of the logs pasted: those of a new job, or of the same.
-        retraction: the sentence that takes an earlier remark back.
+        retraction: the sentence that takes an earlier remark back; `retracted` are the remarks it
+            means, where that is known.
+        statements: what a language model read in the remark.
         refusals: sentences that say that something cannot or will not be run.
         is_complaint: whether it is about our answers and asks nothing.
         has_thanks: whether it thanks, as who is done does.
@@ -110,6 +112,8 @@ class Meaning:
     language: Language | None = None
     job: Job = ""
     retraction: str = ""
+    retracted: tuple[str, ...] = ()
+    statements: tuple[ReadStatement, ...] = ()
     refusals: tuple[str, ...] = ()
     is_complaint: bool = False
     has_thanks: bool = False

@@ -89,7 +89,9 @@ class ObservationReader:
         return tuple(
             one
             for one in sentences(text)
-            if self._phrases.is_guess(one) and self._phrases.causes_in(one) and not self.stated(one)
+            if (self._phrases.is_guess(one) or self._phrases.is_unstated(one))
+            and self._phrases.causes_in(one)
+            and not self.stated(one)
         )
 
     def misleading(self, remark: str) -> tuple[str, ...]:
@@ -109,6 +111,8 @@ class ObservationReader:
         if names.is_to_us(clause) or names.is_refusal(clause) or names.is_job_gone(clause):
             return True
         if names.is_intention(clause):
+            return True
+        if names.is_unstated(clause) and not names.is_own_deed(clause):
             return True
         return (
             names.is_guess(clause)

@@ -65,6 +65,8 @@ class Phrasebook:
         keep_requests: asks to keep how it ended; `disowning` that something was never said.
         alternatives: goes on with another possibility.
         scratching: takes back what was said right before.
+        unstated: no statement of one's own: a request, an open question, advice of others, talk.
+        corrections: puts right what was said; `additions` say that it holds besides.
         solved: the end of the trouble for good.
         intentions: what the person is going to do.
         fillers: words that tell nothing of what a question is about.
@@ -122,6 +124,9 @@ class Phrasebook:
     disowning: PhraseGroup
     alternatives: PhraseGroup
     scratching: PhraseGroup
+    unstated: PhraseGroup
+    corrections: PhraseGroup
+    additions: PhraseGroup
     solved: PhraseGroup
     intentions: PhraseGroup
     fillers: PhraseGroup
@@ -178,6 +183,8 @@ class Phrasebook:
             "disowning": (self.disowning,),
             "alternatives": (self.alternatives,),
             "scratching": (self.scratching,),
+            "unstated": (self.unstated,),
+            "corrections": (self.corrections, self.additions),
             "solved": (self.solved,),
             "intentions": (self.intentions,),
             "fillers": (self.fillers,),
@@ -324,6 +331,14 @@ class Phrasebook:
     def is_scratched(self, text: str) -> bool:
         """Whether the text takes back what was said right before."""
         return bool(self.sets["scratching"].match(text))
+
+    def is_unstated(self, text: str) -> bool:
+        """Whether the text orders, wonders, chats or tells what others advise."""
+        return bool(self.sets["unstated"].match(text))
+
+    def is_correction(self, text: str) -> bool:
+        """Whether the text has the form of putting right what was said, and adds nothing to it."""
+        return self.sets["corrections"].match(text) == (0,)
 
     def is_solved(self, text: str) -> bool:
         """Whether the text speaks of the end of the trouble for good."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from kb.chat.answers import ANSWERS
@@ -19,6 +20,7 @@ from kb.chat.checks import check_question, find_check, next_question
 from kb.chat.endings import CONFIRM, outcome_question
 from kb.chat.passages import PassageFinder
 from kb.chat.phrases import Phrasebook
+from kb.chat.repeats import ShownTexts, is_lead, start_of
 from kb.chat.types import (
     Change,
     Conversation,
@@ -40,8 +42,9 @@ LINES_OF_SEVERAL = 3  # where more is answered
 WHOLE: frozenset[Intent] = frozenset(
     {"log", "tell", "case", "similar", "search", "recap", "happened", "setting"}
 )
-REPEATABLE = ("evidence", "check")  # what a reply rests on; said once it is known
-REPEAT_TURNS = 2  # the last ones, whose lines are not said again
+# What is said again where it is asked for again.
+AGAIN: frozenset[Intent] = frozenset({"recap", "language"})
+DOING = ("fix", "step", "check", "warning")  # roles of what somebody is to do
 MAX_SHOWN = 40  # cases remembered as shown
 
 
@@ -78,6 +81,7 @@ class ReplyWriter:
             before=before,
             changes=moved,
             question=self._question(step, assessment, words),
+            shown=ShownTexts(conversation.turns),
         )
         if step.shown_changes:
             shown = (replace(item, title=base.title(item.cause)) for item in step.shown_changes)
@@ -114,34 +118,32 @@ class ReplyWriter:
         return reply, _after(conversation, answers, base.question)
 
     def _few_lines(self, step: Step, answers: Sequence[IntentAnswer]) -> tuple[Statement, ...]:
-        """What is said: of each question a few lines, of a log all; nothing as it was just said.
+        """What is said: of each question a few lines, of a log all; nothing that was said before.
 
-        The first line of an answer stays: it is what was asked for.
+        Where the first line of an answer was said, one line points at it.
         """
-        replies = [turn.reply for turn in step.conversation.turns[-REPEAT_TURNS:]]
-        before = {
-            item.text
-            for reply in replies
-            if reply.intent not in ("log", "tell") and not step.shown_changes
-            for item in reply.statements
-            if item.role in REPEATABLE and not item.command
-        }
-        hinted = {item.text for reply in replies[-1:] for item in reply.statements}
+        is_again = bool(step.shown_changes) or step.requests[0].intent == "language"
+        shown = ShownTexts() if is_again else answers[0].shown
         said: dict[Statement, None] = {}
         for answer in _uptake_first(answers):
             limit = LINES_OF_ONE if answer.is_alone else LINES_OF_SEVERAL
-            hints = [item for item in answer.statements if item.role == "hint"]
-            new_hints = [item for item in hints if item.text not in hinted]
+            fitting = [item for item in answer.statements if _is_for_job(answer, item)]
+            lines = fitting or answer.statements[:1]
+            hints = [item for item in lines if item.role == "hint"]
+            first, others = lines[:1], lines[1:]
+            if answer.request.intent not in AGAIN and answer.request.form != "summary":
+                hints = [item for item in hints if not shown.holds(item)]
+                new = list(_new_lines(answer, others, shown))
+                if first and is_lead(first[0]) and others:
+                    first = first if new else [_pointed_at(answer, others[0], shown)]
+                else:
+                    first = [_pointed_at(answer, item, shown) for item in first]
+                others = new
             if answer.request.intent in WHOLE:
-                whole = (one for one in answer.statements if one not in hints or one in new_hints)
-                said |= dict.fromkeys(whole)
-                continue
-            first, others = answer.statements[:1], answer.statements[1:]
-            new = [item for item in others if item.text not in before]
-            if others and not new:
-                answer.say("note", "chat.nothing_new")
-                new = answer.statements[-1:]
-            said |= dict.fromkeys((*first, *new[: limit - 1], *new_hints))
+                said |= dict.fromkeys((*first, *others))
+            else:
+                others = [item for item in others if item.role != "hint"]
+                said |= dict.fromkeys((*first, *others[: limit - 1], *hints))
         return tuple(said)
 
     def _question(self, step: Step, assessment: Assessment | None, words: Words) -> Question | None:
@@ -166,15 +168,54 @@ class ReplyWriter:
             return None  # what was asked is answered; a check beside it would be a flood
         if is_next and len(step.requests) > 1 and conversation.open_checks:
             return None  # its command stands in the answer
-        if conversation.open_checks and (is_next or step.requests[0].intent == "language"):
+        if conversation.open_checks and step.requests[0].intent == "language":
             check = find_check(self._service.knowledge, conversation.open_checks[-1])
             return check_question(check, words) if check else None
+        if is_next and self._is_command_due(conversation):
+            return None  # the check was asked: its command is the answer
         waits = bool(conversation.open_checks) and conversation.asked_for == _leading(assessment)
-        if waits:
+        if waits and not is_next:
             return None
         return next_question(
             assessment, conversation, self._service.knowledge, self._phrases, words
         )
+
+    def _is_command_due(self, conversation: Conversation) -> bool:
+        """Whether the check that is open was asked and no line gave its command."""
+        last = conversation.open_checks[-1:]
+        check = find_check(self._service.knowledge, last[0]) if last else None
+        return check is not None and not ShownTexts(conversation.turns).has_command(check.command)
+
+
+def _is_for_job(answer: IntentAnswer, line: Statement) -> bool:
+    """Whether a line tells nothing to do that is made for another framework or launcher."""
+    return line.role not in DOING or not answer.is_for_others((), f"{line.text} {line.command}")
+
+
+def _new_lines(
+    answer: IntentAnswer, lines: Sequence[Statement], shown: ShownTexts
+) -> Iterator[Statement]:
+    """The lines that were not said, and the name of a fix whose steps were not.
+
+    What a “why” rests on is pointed at once where it was said.
+    """
+    rests = [line for line in lines if line.role == "evidence" and shown.holds(line)][:1]
+    for line, behind in zip_longest(lines, lines[1:]):
+        leads = behind is not None and (line.role, behind.role) == ("fix", "step")
+        if not shown.holds(line) or (leads and not shown.holds(behind)):
+            yield line
+        elif line in rests and answer.request.intent == "why":
+            pointer = _pointed_at(answer, line, shown)
+            if not shown.says(pointer.text):
+                yield pointer
+
+
+def _pointed_at(answer: IntentAnswer, line: Statement, shown: ShownTexts) -> Statement:
+    """A line, or where it was said one that points at it; its command stays."""
+    if line.role == "note" or not shown.holds(line):
+        return line
+    label = "chat.noted" if answer.request.intent == "tell" else "chat.said_above"
+    return replace(line, text=answer.words(label, start=start_of(line.text)))
 
 
 def _uptake_first(answers: Sequence[IntentAnswer]) -> list[IntentAnswer]:

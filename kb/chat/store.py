@@ -5,15 +5,13 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 
 from kb.chat.types import Conversation
 from kb.errors import InputError, NotFoundError
-from kb.files.state_folder import locked
 from kb.store.records import Records
 
 ID_BYTES = 16  # 128 random bits: nobody guesses another's conversation
@@ -29,32 +27,37 @@ CLEAN_EVERY = 50  # turns between two clean-ups of what has expired
 class ConversationStore:
     """Keeps conversations for some days after their last message.
 
-    Safe for several threads, and for several processes on one state folder: the page and the API
+    Safe for several threads, and for several processes on one knowledge base: the page and the API
     may both be given the next message of a conversation.
     """
 
     def __init__(
-        self, records: Records, *, locks: Path, days: int, clock: Callable[[], float]
+        self,
+        records: Records,
+        *,
+        lock: Callable[[str], AbstractContextManager[object]],
+        days: int,
+        clock: Callable[[], float],
     ) -> None:
         """Keep in `records` for `days`.
 
         Args:
             records: where.
-            locks: the folder of the lock files.
+            lock: lets nobody else into a block, by a name (`Store.lock`).
             days: after the last message.
             clock: seconds since the epoch.
         """
         self._records = records
         self._keep_s = days * DAY_S
         self._clock = clock
-        self._locks = locks
+        self._lock = lock
         self._saved = 0
 
     @contextmanager
     def turn(self, identifier: str) -> Iterator[None]:
         """Let one turn of a conversation happen at a time, whichever process is asked."""
         number = zlib.crc32(identifier.encode("utf-8", "replace")) % LOCKS
-        with locked(self._locks / f"chat-{number:02}"):
+        with self._lock(f"locks/chat-{number:02}"):
             yield
 
     def new(self, identifier: str = "") -> Conversation:

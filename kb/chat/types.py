@@ -7,7 +7,7 @@ from typing import Literal
 
 from kb.types.answer import Diagnosis
 from kb.types.incident import LogReading
-from kb.types.vocabulary import Language
+from kb.types.vocabulary import Language, Polarity
 
 CitationKind = Literal["line", "text", "rank", "case", "cause", "setting", "source", "note"]
 # What a statement is for; faces choose its look by it.
@@ -238,6 +238,18 @@ class StatedCause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStatement:
+    """What a language model read in the words `quote` of a remark: a topic, and how it stands.
+
+    Words that do not speak of trouble count by this, not by the cues in them.
+    """
+
+    quote: str
+    topic: str
+    polarity: Polarity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """What the person said of how it ended: it was that cause, or not (`is_denied`)."""
 
@@ -259,6 +271,7 @@ class Conversation:
             long as nobody has answered it.
         asked_for: the cause that led when the last of them was asked.
         stated_causes: what was said of why it happens.
+        statements: what a language model read in the remarks.
         refused_tools: programs the person cannot or will not run.
         excluded: frameworks the person says the job does not use.
         others: the other incidents of the conversation, without their turns; `began` is how many
@@ -281,6 +294,7 @@ class Conversation:
     misleading: tuple[str, ...] = ()
     check_results: tuple[CheckResult, ...] = ()
     stated_causes: tuple[StatedCause, ...] = ()
+    statements: tuple[ReadStatement, ...] = ()
     refused_tools: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     others: tuple[Conversation, ...] = ()

@@ -35,6 +35,13 @@ from kb.second_reader.answer import (
 )
 from kb.second_reader.client import MAX_TOKENS, ModelReply
 from kb.second_reader.limits import Limits, Usage
+from kb.second_reader.message_reading import (
+    MessageReading,
+    MessageState,
+    MessageVocabulary,
+    message_prompt,
+    parse_reading,
+)
 from kb.second_reader.prompt import Message, messages, report_text
 from kb.second_reader.questions import GroundedSentence, parse_sentences, question_messages
 from kb.types.knowledge import Bilingual
@@ -147,6 +154,13 @@ class SecondReader:
         """The answer to a person's question from the `material` alone."""
         parse = partial(parse_sentences, question=question, material=material)
         return self._ask(question_messages(question, material), parse, wait_s, self._limits)
+
+    def read_message(
+        self, state: MessageState, vocabulary: MessageVocabulary, *, wait_s: float
+    ) -> ModelResult[MessageReading]:
+        """What a person's message does, as far as it can be believed."""
+        parse = partial(parse_reading, state=state, vocabulary=vocabulary)
+        return self._ask(message_prompt(state, vocabulary), parse, wait_s, self._limits)
 
     def usage(self) -> Usage:
         """What was asked and what it cost, of this process."""

@@ -12,6 +12,7 @@ from kb.chat.checks import is_foreign
 from kb.chat.meaning import UserRequest
 from kb.chat.passages import PassageFinder
 from kb.chat.phrases import Phrasebook
+from kb.chat.repeats import ShownTexts
 from kb.chat.types import (
     Change,
     Citation,
@@ -53,7 +54,7 @@ class Step:
         event: merged, repeated, other, asked_new, answered, skip, complaint, retracted, ended,
             helped, settled, or empty.
         other_job: why the logs pasted are of another job.
-        retracted_remarks: those the message took back.
+        retracted_remarks: those the message took back; `instead` is what counts in their place.
         shown_changes: those of an earlier reply that is repeated.
         outcome: how it ended, where the person has said yes to it.
         switched: whether the message turned to another incident, or to an earlier one.
@@ -66,6 +67,7 @@ class Step:
     event: str = ""
     other_job: str = ""
     retracted_remarks: tuple[str, ...] = ()
+    instead: str = ""
     shown_changes: tuple[Change, ...] = ()
     outcome: IncidentOutcome | None = None
     switched: Switch = ""
@@ -80,6 +82,7 @@ class IntentAnswer:
         question: the next one to ask.
         passages: finds sentences of the knowledge that answer a free question.
         is_alone: whether nothing else is answered of the message.
+        shown: what earlier replies said.
         statements, focus, cases: what is said, the cause it is about, the cases it shows.
     """
 
@@ -97,6 +100,7 @@ class IntentAnswer:
     focus: str = ""
     cases: tuple[str, ...] = ()
     is_alone: bool = True
+    shown: ShownTexts = field(default_factory=ShownTexts)
 
     @property
     def question_text(self) -> str:
@@ -116,15 +120,23 @@ class IntentAnswer:
         return self.service.knowledge
 
     def is_for_others(self, frameworks: Iterable[str], command: str = "") -> bool:
-        """Whether something is for frameworks the job does not use, by those told and denied."""
+        """Whether something is for frameworks the job does not use, by those told and denied.
+
+        It is made for any of `frameworks`, and for what `command` (or another text) names. What the
+        question itself names is for whoever asks.
+        """
         if self.assessment is None:
             return False
         names = framework_names(self.knowledge.framework_names)
-        uses, excluded = self.assessment.verdict.uses, {*self.conversation.excluded}
-        made_for = frozenset(frameworks) | names.named(command)
-        if made_for & excluded:
-            return not made_for & uses
-        return is_foreign(names, made_for, uses) or names.foreign(command, uses)
+        excluded = {*self.conversation.excluded}
+        uses = self.assessment.verdict.uses | names.named(self.request.text)
+        named = names.named(command)
+        named -= names.of_group(named, "base")  # “FSDP of torch” is for FSDP
+        made_for = frozenset(frameworks)
+        if (made_for | named) & excluded:
+            return not (made_for | named) & uses
+        foreign = (is_foreign(names, one, uses) for one in (made_for, named))
+        return any(foreign) or names.foreign(command, uses)
 
     @property
     def language(self) -> Language:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer
-from kb.chat.checks import mid_sentence
+from kb.chat.checks import mid_sentence, open_question
 from kb.chat.sentences import sentences
 from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.wording import is_likely, model_percent
@@ -214,19 +214,28 @@ def answer_fix(answer: IntentAnswer) -> None:
         answer.say_need_log()
         return
     fixes = fixes_of(answer, subject)
+    place = answer.request.ordinal if answer.request.is_fix_place else 0
+    new = [item for item in enumerate(fixes, start=1) if not _is_shown(answer, item[1])]
+    is_further = 0 < len(new) < len(fixes) and not place
     label = "chat.fixes_for" if fixes else "chat.no_fix"
     pages = answer.knowledge.cause_by_id[subject].sources
-    answer.say_of("verdict", label, subject, pages=pages)
+    answer.say_of("verdict", "chat.more_fixes" if is_further else label, subject, pages=pages)
     answer.focus = subject
-    place = answer.request.ordinal if answer.request.is_fix_place else 0
     if 1 <= place <= len(fixes):
         say_fix(answer, subject, fixes[place - 1], place)
         return
-    for number, fix in enumerate(fixes[:FIXES_SHOWN], start=1):
-        if number == 1:
+    listed = (new if is_further else list(enumerate(fixes, start=1)))[:FIXES_SHOWN]
+    for at, (number, fix) in enumerate(listed):
+        if at == 0:
             say_fix(answer, subject, fix, number)
         else:
             _say_title(answer, subject, fix, number)
+
+
+def _is_shown(answer: IntentAnswer, fix: Fix) -> bool:
+    """Whether an earlier reply told the steps of a fix."""
+    steps = [answer.words("chat.step", step=step.get(answer.language)) for step in fix.steps]
+    return any(answer.shown.says(step) for step in steps)
 
 
 def answer_plan(answer: IntentAnswer) -> None:
@@ -242,13 +251,14 @@ def answer_plan(answer: IntentAnswer) -> None:
         title, steps = fix.title.get(answer.language), fix.steps[:1]
         step = steps[0].get(answer.language) if steps else title
         commands = [item for item in fix.commands if not answer.is_for_others((), item)]
+        is_known = _is_shown(answer, fix)
         answer.say_of(
             "fix",
-            "chat.plan_step",
+            "chat.plan_known" if is_known else "chat.plan_step",
             subject,
             quote=title,
             pages=fix.sources,
-            command="".join(commands[:1]) if number == 1 else "",
+            command="".join(commands[:1]) if number == 1 and not is_known else "",
             number=number,
             title=title,
             step=step,
@@ -266,7 +276,12 @@ def fixes_of(answer: IntentAnswer, cause: str) -> list[Fix]:
         case = answer.knowledge.case_by_id.get(similar.id)
         by_id |= {fix.id: fix for fix in case.fixes} if case else {}
     fixes = [by_id[fix.id] for fix in ranked.fixes if fix.id in by_id]
-    return [fix for fix in fixes if not answer.is_for_others(fix.applies_to.frameworks)]
+    return [
+        fix
+        for fix in fixes
+        if not answer.is_for_others(fix.applies_to.frameworks)
+        and not answer.is_for_others((), fix.title.en)
+    ]
 
 
 def say_fix(answer: IntentAnswer, cause: str, fix: Fix, number: int = 1) -> None:
@@ -298,7 +313,8 @@ def _say_title(answer: IntentAnswer, cause: str, fix: Fix, number: int) -> None:
 
 def answer_next(answer: IntentAnswer) -> None:
     """The command that tells most now, and what to collect for the next run."""
-    diagnosis, leading, question = answer.diagnosis, answer.leading, answer.question
+    diagnosis, leading = answer.diagnosis, answer.leading
+    question = answer.question or open_question(answer.knowledge, answer.conversation, answer.words)
     if diagnosis is None or leading is None:
         answer.say_need_log()
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kb.chat.answers.answer import IntentAnswer, cite_remark, shorten
 from kb.chat.answers.movement import say_changes, say_first_fix
+from kb.chat.answers.passages import ANSWERS, SURELY, say_passages
 from kb.chat.assessment import CHECK_RESULT
 from kb.chat.types import CheckResult
 from kb.diagnose.wording import model_percent
@@ -111,6 +112,8 @@ def answer_off_topic(answer: IntentAnswer) -> None:
 def answer_unclear(answer: IntentAnswer) -> None:
     """Not understood, or not known, with what would help."""
     if answer.request.unanswerable:
-        answer.say("note", "chat.no_answer")
+        is_named = answer.request.platforms or answer.request.causes
+        if not say_passages(answer, least=ANSWERS if is_named else SURELY):
+            answer.say("note", "chat.no_answer")
     else:
         answer.say("note", "chat.unclear" if answer.assessment else "chat.unclear_start")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kb.chat.answers.answer import IntentAnswer, cite_note, cite_pages
+from kb.chat.answers.passages import SURELY, say_passages
 from kb.chat.answers.settings import answer_setting
 from kb.types.entries import NoteHit
 
@@ -24,7 +25,7 @@ def answer_how_to(answer: IntentAnswer) -> None:
             answer.say("hint", "chat.see_note", (cite_note(hit),), title=hit.title, id=hit.note.id)
     else:
         answer_setting(answer)
-    if not answer.statements:
+    if not answer.statements and not say_passages(answer, least=SURELY):
         answer.say("note", "chat.no_answer")
 
 
@@ -59,6 +60,7 @@ def find_notes(answer: IntentAnswer, *, least: float = 0.0, about: str = "") -> 
         for hit in reversed(hits)
         if hit.score >= least
         and not answer.conversation.excluded_by(hit.note.frameworks)
+        and not answer.is_for_others(hit.note.frameworks)
         and (not named or named.intersection(hit.note.settings))
     }
     uses = answer.assessment.verdict.uses if answer.assessment else frozenset()

@@ -38,6 +38,7 @@ def find_passages(answer: IntentAnswer, *, least: float = ANSWERS) -> list[Passa
         hit
         for hit in hits
         if not answer.is_for_others(hit.passage.frameworks)
+        and not answer.is_for_others((), hit.passage.text)
         and not answer.phrases.is_empty_passage(hit.passage.text)
     ]
 

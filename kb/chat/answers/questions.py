@@ -88,11 +88,20 @@ def _is_for_intent(answer: IntentAnswer) -> bool:
         return request.form not in ("summary", "plan")
     if request.intent == "recap" and answer.phrases.asks_for_own_words(request.text):
         return True
+    if request.intent == "next" and request.form not in OF_ALL and not _names_anything(answer):
+        return True
     asks_whether = request.form in ("proposal", "yes_no")
     if request.ordinal and request.form not in OF_ALL:
         count = len(default_tokenizer().tokens(request.text))
         return not (asks_whether and count > 2 * FEW_WORDS)
     return request.is_guess and (asks_whether or request.form in ("meaning", "how"))
+
+
+def _names_anything(answer: IntentAnswer) -> bool:
+    """Whether a question names something of the field: “what else can I run?” does not."""
+    request, phrases = answer.request, answer.phrases
+    named = request.causes or request.settings or request.platforms
+    return bool(named or phrases.tools_in(request.text) or phrases.is_of_the_field(request.text))
 
 
 def _answer_reason(answer: IntentAnswer) -> bool:

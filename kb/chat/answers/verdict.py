@@ -92,7 +92,7 @@ def _say_effect(answer: IntentAnswer, leading: RankedCause, *, is_same: bool) ->
     elif denied and answer.request.is_denial and answer.ranked[denied[0]].probability < POSSIBLE:
         answer.say_of("note", "chat.denied", denied[0])
         return
-    elif is_alone and answer.step.event != "retracted":
+    elif is_alone:
         answer.say_of("verdict", "chat.nothing_moved", leading.id)
         return
     shown = {change.cause for change in answer.changes[:CHANGES_SHOWN]}
@@ -134,5 +134,8 @@ def _say_taken_as(answer: IntentAnswer) -> None:
 
 def _say_retracted(answer: IntentAnswer) -> None:
     remarks = answer.step.retracted_remarks
+    instead = answer.step.instead
     label = "chat.taken_back" if remarks else "chat.nothing_to_take_back"
-    answer.say("note", label, [*map(cite_remark, remarks)], quotes=listing(answer, remarks))
+    label = "chat.replaced" if remarks and instead else label
+    values = {"quotes": listing(answer, remarks), "instead": listing(answer, (instead,))}
+    answer.say("note", label, [*map(cite_remark, (*remarks, *filter(None, (instead,))))], **values)

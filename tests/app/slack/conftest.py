@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,11 +33,9 @@ def manifest(data_dir: Path) -> Manifest:
 
 
 @pytest.fixture(scope="session")
-def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built_home(built_home: Callable[[], Path]) -> Path:
     """A state folder with the knowledge base built, to be copied."""
-    home = tmp_path_factory.mktemp("built") / "home"
-    open_service(Settings(home=home)).close()
-    return home
+    return built_home()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -90,9 +91,9 @@ class Clock:
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service over the shipped data."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("chat-home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()
 

@@ -8,6 +8,7 @@ from kb.chat.chat import open_intents
 from kb.chat.field_questions import FieldQuestions
 from kb.chat.meaning import Meaning, UserRequest
 from kb.service import Service
+from tests.kb.chat.conftest import CheckedChat
 
 QUESTIONS = {
     "an error code": "what is the difference between EI0002 and EI0006, which timeout is which?",
@@ -57,3 +58,21 @@ def test_what_nothing_answers_is_said_to_be_that(questions: FieldQuestions) -> N
     asked = Meaning(requests=(UserRequest(intent="why", text=text),))
     (request,) = questions.meaning(text, asked).requests
     assert (request.intent, request.unanswerable) == ("unclear", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("为什么 MoE 模型用 zero3 才会卡死，zero2 就没事？", "unclear"),
+        ("lora 训完了 输出还是和原来模型一模一样 咋回事", "unclear"),
+        ("why does FSDP hang with a frozen vision tower when DDP does not?", ""),
+    ],
+)
+def test_a_question_alone_opens_no_incident(chat: CheckedChat, text: str, intent: str) -> None:
+    """It is answered from the cases, or with one honest line."""
+    reply = chat.say(text)
+    assert chat.conversation(reply.conversation).reading is None
+    assert len(reply.statements) <= 3
+    assert intent in ("", reply.intent)
+    is_honest = [item.role for item in reply.statements] == ["note"]
+    assert is_honest or any(item.citations for item in reply.statements)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from kb.chat.chat import open_intents
 from kb.chat.observations import ObservationReader
 from kb.service import Service
-from tests.kb.chat.conftest import TIMEOUT_LOG, Talker
+from tests.kb.chat.conftest import TIMEOUT_LOG, CheckedChat, Talker
+
+NO_STATEMENTS: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "no_statements.yaml").read_text(encoding="utf-8")
+)
+MOVED = 0.005  # probability by which the ranking may differ
+SHARED = 0.02  # by which others may gain what a denied cause loses
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +94,24 @@ def test_what_made_no_difference_is_no_sign_of_help(talk: Talker) -> None:
         for item in reply.changes
         if item.cause == "software-version" and item.after < item.before
     ]
+
+
+def ranking_of(chat: CheckedChat, conversation: str) -> dict[str, float]:
+    """The probabilities now."""
+    verdict = chat.verdict(conversation)
+    assert verdict is not None
+    return {one.cause: one.probability for one in verdict.ranking.causes}
+
+
+@pytest.mark.parametrize("item", NO_STATEMENTS, ids=[one["text"] for one in NO_STATEMENTS])
+def test_what_states_nothing_is_no_evidence(chat: CheckedChat, item: dict[str, Any]) -> None:
+    """Requests, questions, thanks, talk and advice move nothing; a denial only what it denies."""
+    identifier = chat.say(TIMEOUT_LOG).conversation
+    before = ranking_of(chat, identifier)
+    chat.say(item["text"], conversation=identifier)
+    after = ranking_of(chat, identifier)
+    rose = {cause: after[cause] - before[cause] for cause in before}
+    down = item.get("down", [])
+    assert all(by <= (SHARED if down else MOVED) for by in rose.values())
+    assert all(rose[cause] <= 0 for cause in down)
+    assert down or all(by >= -MOVED for by in rose.values())

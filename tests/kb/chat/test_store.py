@@ -225,9 +225,7 @@ def test_messages_that_cannot_be_read(chat: CheckedChat, message: str) -> None:
 
 def test_what_cannot_be_read_is_unknown(service: Service, clock: Clock) -> None:
     """A record that is no conversation is unknown, and made anew where that is asked for."""
-    store = ConversationStore(
-        service.store.records, locks=service.settings.home / "locks", days=30, clock=clock
-    )
+    store = ConversationStore(service.store.records, lock=service.store.lock, days=30, clock=clock)
     service.store.records.put_conversation("bad", b"{", now_s=clock(), expires_s=clock() + 9)
     with pytest.raises(NotFoundError):
         store.load("bad")

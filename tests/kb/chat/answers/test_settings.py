@@ -14,8 +14,8 @@ from tests.kb.chat.conftest import (
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("does NCCL_TIMEOUT do anything?", "No program reads NCCL_TIMEOUT"),
-        ("NCCL_TIMEOUT 有用吗", "没有程序读取"),
+        ("does NCCL_TIMEOUT do anything?", "Neither PyTorch nor NVIDIA's NCCL reads NCCL_TIMEOUT"),
+        ("NCCL_TIMEOUT 有用吗", "都不读 NCCL_TIMEOUT"),
     ],
 )
 def test_a_setting_is_explained_with_its_source(talk: Talker, question: str, words: str) -> None:
