@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from app.render import present
 from app.render.escape import safe_url
+from kb.diagnose.wording import waiting_ranks
 from kb.knowledge.labels import Words
 from kb.types.answer import (
     AnswerCheck,
     AnswerFix,
+    AnswerIncident,
     Diagnosis,
     Evidence,
     NextStep,
@@ -186,14 +188,28 @@ def met_address(answer: Diagnosis) -> str:
 
 
 def culprit_line(answer: Diagnosis, words: Words) -> tuple[str, str]:
-    """Where the line that says most stands, and the line; empty where none is known."""
+    """Whose line says most and where it stands, and the line; empty where none is known.
+
+    Of a rank that only waited for another one this is said beside its number.
+    """
     error = answer.incident.first_error
     if error is not None and error.text:
         return present.rank_and_place(error, words), error.text
     reason = strongest(answer.causes[0]) if answer.causes else None
     if reason is not None and reason.quote and reason.kind != "case":
-        return present.place(reason, words), reason.quote
+        whose = _rank_of_line(reason, answer.incident, words)
+        return words.listing([whose, present.place(reason, words)]), reason.quote
     return "", ""
+
+
+def _rank_of_line(reason: Evidence, incident: AnswerIncident, words: Words) -> str:
+    """The rank that printed the line, and whether it waited; empty where nobody knows."""
+    here = (reason.file, reason.line)
+    rank = next((one.rank for one in incident.ranks if (one.file, one.line) == here), None)
+    if rank is None or not reason.line:
+        return ""
+    waits = rank in waiting_ranks(incident).ranks
+    return words("head.waiting_rank" if waits else "word.rank", rank=rank)
 
 
 def other_causes(answer: Diagnosis) -> list[tuple[str, str]]:

@@ -322,9 +322,9 @@ def facts(incident: AnswerIncident, words: Words) -> list[Row]:
 
 
 def _hung(incident: AnswerIncident, words: Words) -> str:
-    group = incident.process_group
+    group, hung = incident.process_group, wording.waiting_ranks(incident)
     shown = words("word.process_group", group=group) if group else ""
-    work = _work(incident.op, incident.seq, incident.numel_in, incident.numel_out, words)
+    work = _work(hung.op, hung.seq, hung.numel_in, hung.numel_out, words)
     return words.listing([*work, shown])
 
 

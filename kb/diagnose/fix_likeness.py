@@ -56,19 +56,27 @@ class FixLikeness:
         trust = len(words) / (len(words) + FEW_CHARS)
         fixes = (*self._fixes, *others)
         cosines = [*self._cosines(self._vectors, vector)]
-        counts = [*self._counts]
+        shared = self._bm25(tokens)
         for other in others:
-            vectors, count = self._read(other)
+            vectors, weights = self._read(other)
             cosines += self._cosines(vectors, vector)
-            counts.append(count)
+            shared.append(math.fsum(weights[token] for token in tokens & weights.keys()))
         return {
-            fix.id: trust * (MEANING * cosine + WORDS * self._bm25(tokens, count))
-            for fix, cosine, count in zip(fixes, cosines, counts, strict=True)
+            fix.id: trust * (MEANING * cosine + WORDS * bm25)
+            for fix, cosine, bm25 in zip(fixes, cosines, shared, strict=True)
         }
 
-    def _read_other(self, fix: Fix) -> tuple[dict[Language, NDArray[np.float32]], Counter[str]]:
-        """The vectors and the words of a fix of a similar case."""
-        return self._encode([fix]), self._count([fix])[0]
+    def _bm25(self, tokens: set[str]) -> list[float]:
+        """BM25 of its own fixes."""
+        sums = [0.0] * len(self._fixes)
+        for token in sorted(tokens & self._postings.keys()):
+            for place, weight in self._postings[token]:
+                sums[place] += weight
+        return sums
+
+    def _read_other(self, fix: Fix) -> tuple[dict[Language, NDArray[np.float32]], dict[str, float]]:
+        """The vectors and the words' weights of a fix of a similar case."""
+        return self._encode([fix]), self._weigh(self._count([fix])[0])
 
     @staticmethod
     def _cosines(
@@ -77,12 +85,22 @@ class FixLikeness:
         best: list[float] = np.max([each @ vector for each in vectors.values()], axis=0).tolist()
         return best
 
-    def _bm25(self, tokens: set[str], counts: Mapping[str, int]) -> float:
+    def _weigh(self, counts: Mapping[str, int]) -> dict[str, float]:
+        """What each word of a fix adds to its BM25 when it is asked for."""
         length = K1 * (1 - B + B * sum(counts.values()) / self._mean_length)
-        return math.fsum(
-            self._idf.get(token, 0.0) * counts[token] * (K1 + 1) / (counts[token] + length)
-            for token in sorted(tokens & counts.keys())
-        )
+        return {
+            token: self._idf.get(token, 0.0) * count * (K1 + 1) / (count + length)
+            for token, count in counts.items()
+        }
+
+    @cached_property
+    def _postings(self) -> dict[str, list[tuple[int, float]]]:
+        """The fixes that have a word, by their places, with what it adds to each."""
+        having: dict[str, list[tuple[int, float]]] = {}
+        for place, counts in enumerate(self._counts):
+            for token, weight in self._weigh(counts).items():
+                having.setdefault(token, []).append((place, weight))
+        return having
 
     @cached_property
     def _vectors(self) -> dict[Language, NDArray[np.float32]]:

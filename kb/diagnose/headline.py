@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kb.diagnose.verdict import Verdict
-from kb.diagnose.wording import duration, rank_span
+from kb.diagnose.wording import duration, rank_span, waiting_ranks
 from kb.diagnose.words_headline import MOST_WORDS, moment_of, words_headline
 from kb.knowledge.labels import Words
 from kb.knowledge.load import Knowledge
@@ -25,7 +25,8 @@ MESSAGE_CHARS = 60
 _HAN = r"[\u4e00-\u9fff]"
 _APART = re.compile(rf"(?<={_HAN}) (?={_HAN})")  # a space between two Chinese characters
 _TOUCHING = re.compile(rf"(?<={_HAN})(?=[A-Za-z0-9_])|(?<=[A-Za-z0-9_%])(?={_HAN})")
-_NOBODY = re.compile(r"^\{who\}[:：] ?")  # of a rank that is not known nothing is said
+# What is said of a rank that is known.
+_NOBODY = re.compile(r"^\{who\}[:：] ?|\{who\}的 ?| (?:of|on) \{who\}")
 NAMED_RANKS = 4  # more are counted, not named
 
 
@@ -33,11 +34,11 @@ def headline(verdict: Verdict, knowledge: Knowledge, words: Words) -> str:
     """What happened, from the evidence of the verdict; never its cause."""
     reading, types = verdict.reading, knowledge.event_by_id
     if verdict.status == "no_timeout":
-        return _sentence(words("headline.no_timeout"), words)
+        return _sentence(_no_timeout(reading.incident, types, words), words)
     incident = reading.incident
     began = _began(incident, types, words)
     if began:
-        return _sentence(_joined(began, _waits(incident, words), words), words)
+        return _sentence(_joined(began, _waits(incident, words), incident.op, words), words)
     text = _timed_out(incident, words) or next(iter(_waits(incident, words)), "")
     text = text or _named(reading, types, words)
     if not text:
@@ -45,9 +46,26 @@ def headline(verdict: Verdict, knowledge: Knowledge, words: Words) -> str:
     return _sentence(text, words)
 
 
-def _joined(began: str, waits: Iterable[str], words: Words) -> str:
-    """How it began and who waited, as much of it as `MOST_WORDS` hold."""
-    texts = (words("headline.join").join((began, wait)) for wait in waits)
+def _no_timeout(incident: Incident, types: Mapping[str, EventType], words: Words) -> str:
+    """That nothing timed out, behind the error that did happen where there is one."""
+    plain = words("headline.no_timeout")
+    error = incident.first_error
+    if error is None:
+        return plain
+    text = words("headline.join").join((_error(error, types, words, brief=True), plain))
+    return text if len(text.split()) <= MOST_WORDS else plain
+
+
+def _joined(began: str, waits: Iterable[str], op: str, words: Words) -> str:
+    """How it began and who waited, as much of it as `MOST_WORDS` hold.
+
+    `waits` are the same in ever fewer words; the operation is named once.
+    """
+    texts = (
+        words("headline.join").join((began, wait))
+        for wait in waits
+        if not (op in began and op in wait)
+    )
     return next((text for text in texts if len(text.split()) <= MOST_WORDS), began)
 
 
@@ -66,12 +84,17 @@ def _began(incident: Incident, types: Mapping[str, EventType], words: Words) -> 
     return ""
 
 
-def _error(error: FirstError, types: Mapping[str, EventType], words: Words) -> str:
-    known = error.rank is not None
-    who = _ranks([error.rank], words) if error.rank is not None else words("headline.somebody")
+def _error(
+    error: FirstError, types: Mapping[str, EventType], words: Words, *, brief: bool = False
+) -> str:
+    """Who met what; of an exception its name and, unless `brief`, what it says."""
+    known = error.rank is not None or bool(error.host)
+    who = error.host or words("headline.somebody")
+    if error.rank is not None:
+        who = _ranks([error.rank], words)
     raised = EXCEPTION.search(error.text) if error.kind == "exception" else None
     if raised is not None:
-        said = _message(error.text[raised.end() :])
+        said = "" if brief else _message(error.text[raised.end() :])
         label = "headline.raised_saying" if said else "headline.raised"
         return words(label, who=who, name=raised[1], said=said)
     kind = types.get(error.kind)
@@ -95,14 +118,17 @@ def _message(text: str) -> str:
 def _waits(incident: Incident, words: Words) -> list[str]:
     """How many ranks waited how long in which operation, then the same in fewer words.
 
+    Ranks the evidence points to are not counted: the others waited for them.
+
     Empty where no operation is known.
     """
-    ranks = incident.ranks_reporting
-    if not incident.op or not ranks:
+    waiting = waiting_ranks(incident)
+    ranks = waiting.ranks
+    if not waiting.op or not ranks:
         return []
     span = incident.timeout_ms or incident.ran_ms
     label = "headline.waited" if span else "headline.waited_op"
-    values = {"op": incident.op, "span": duration(span, words) if span else ""}
+    values = {"op": waiting.op, "span": duration(span, words) if span else ""}
     if len(ranks) == 1:
         return [words(f"{label}_one", who=_ranks(ranks, words), **values)]
     texts = [words(label, count=len(ranks), **values)]

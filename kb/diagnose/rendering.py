@@ -65,13 +65,15 @@ CASES_A_CAUSE = 3
 READER_CAUSES = 3  # of what each reader alone would say
 CASE_FIX_SCORE = 0.5  # above this the case's own fix is listed
 HELPED = ("confirmed", "reported")  # somebody says that a fix did
-BACKEND_CUES = {"cue:cue-ascend": "hccl"}  # words that name what a job runs on, where no log does
+# Words that name what a job runs on, where no log does.
+BACKEND_CUES = {"cue:cue-ascend": "hccl", "cue:cue-rccl": "rccl"}
 LIKELY_VERDICT = "verdict:likely"  # a name of `when`, beside those of what was seen
 _OUTCOME_LABELS = {  # by whether it supports causes, and whether it speaks against some
     (True, False): "outcome.supports",
     (False, True): "outcome.refutes",
     (True, True): "outcome.both",
 }
+_RANKS = re.compile(r"(?<=\brank )[0-9]+(?:,[0-9]+){2,}\b")  # of a fact's detail: ``0,1,2,3``
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
@@ -349,10 +351,15 @@ def _reason(signal: Signal, made: _Rendering) -> str:
         return _case_reason(label, "evidence.own_error", signal.source, made)
     means = signal.means.get(words.language)
     shown = means if signal.detail else _DETAIL.sub("", means)
-    means = shown.replace("{detail}", signal.detail)
+    detail = _RANKS.sub(lambda ranks: _span(ranks[0]), signal.detail)
+    means = shown.replace("{detail}", detail)
     if signal.polarity is Polarity.TROUBLE:
         return means
     return words(f"evidence.{signal.polarity}", means=means)
+
+
+def _span(ranks: str) -> str:
+    return wording.rank_span(int(rank) for rank in ranks.split(","))
 
 
 def _cases_of(cause: str, made: _Rendering) -> list[Hit]:

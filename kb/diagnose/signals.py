@@ -15,7 +15,7 @@ from kb.diagnose.statements import TopicStatement
 from kb.settings_check.contradictions import SettingConflict
 from kb.settings_check.lint import SettingHarm
 from kb.types.incident import Event, Fact
-from kb.types.knowledge import Bilingual, FactMeaning, Pattern
+from kb.types.knowledge import Bilingual, FactMeaning, Pattern, Topic
 from kb.types.vocabulary import EvidenceKind, Polarity, Standing
 
 DENIED_SHARE = -0.4  # a denied cue counts the other way, weakly: people deny what they looked at
@@ -102,7 +102,7 @@ def statement_signals(
     """Signals of statements, each topic and polarity once, where no cue's hit says as much."""
     signals: dict[str, Signal] = {}
     for item in statements:
-        weights = _statement_weights(item)
+        weights = statement_weights(item.topic, item.polarity)
         name = f"topic:{item.topic.id}:{item.polarity}"
         if item.standing is Standing.GENERIC:
             continue  # "the GPU": too general to weigh
@@ -123,9 +123,9 @@ def statement_signals(
     return list(signals.values())
 
 
-def _statement_weights(item: TopicStatement) -> Mapping[str, float]:
-    topic = item.topic
-    match item.polarity:
+def statement_weights(topic: Topic, polarity: Polarity) -> Mapping[str, float]:
+    """What it says of a topic that it is so: nats per cause; trouble is its words' to weigh."""
+    match polarity:
         case Polarity.IN_ORDER | Polarity.DENIED:
             return topic.in_order
         case Polarity.TRIED_IN_VAIN:

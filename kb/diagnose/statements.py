@@ -95,6 +95,10 @@ class StatementReader:
             )
         return tuple(statements)
 
+    def topics_in(self, remarks: TextPolarity) -> frozenset[str]:
+        """The ids of the topics a text names, whatever it says of them."""
+        return frozenset(topic.id for topic, _ in self._named(remarks))
+
     def _named(self, remarks: TextPolarity) -> list[tuple[Topic, Mention]]:
         """The places that name a topic, in their order; of two that overlap the longer one."""
         text = remarks.text

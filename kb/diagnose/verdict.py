@@ -51,7 +51,7 @@ MARKED_SCORE = 0.6  # the errors of hits below this are not compared: they are n
 # In ASCII only: Chinese has no spaces, a whole sentence would go with the path in it.
 _NAMES = re.compile(r"(?<![!-~])[!-~]*[/_][!-~]*|(?<![!-,.-~])[!-,.-~]++-[!-,.-~]++-[!-~]+")
 QUERY_CHARS = 6000
-NO_TROUBLE = COUNTER | {Polarity.BEFORE}
+NO_TROUBLE = COUNTER | {Polarity.BEFORE, Polarity.LOOKED_AT}
 RECENT_TEXTS = 4  # a text is searched with and weighed: it is read once
 STACK_EVENT = "thread_dump"  # people take stacks of processes that hang
 # Events of cues that together make a description one of a timeout or of failed communication.
@@ -241,6 +241,10 @@ class Engine:
     def statements(self, words: str) -> tuple[TopicStatement, ...]:
         """What a person's words say of the topics, and how."""
         return distinct(self._statements.read(self._polarity.read(words)))
+
+    def topics_in(self, words: str) -> frozenset[str]:
+        """The ids of the topics a person's words name."""
+        return self._statements.topics_in(self._polarity.read(words))
 
     def query_text(self, reading: LogReading) -> str:
         """What to search with: the person's words first, then the lines that matter.

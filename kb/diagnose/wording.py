@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from kb.knowledge.labels import Words
+from kb.types.answer import AnswerIncident
 from kb.types.incident import Incident, Unread
 from kb.types.knowledge import AppliesTo
 from kb.types.vocabulary import DiagnosisStatus
@@ -62,6 +65,40 @@ def rank_span(ranks: Iterable[int]) -> str:
         else:
             spans.append([rank, rank])
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRanks:
+    """The ranks that waited for another one, and the operation that most of them waited in."""
+
+    ranks: tuple[int, ...]
+    op: str
+    seq: int | None
+    numel_in: int | None
+    numel_out: int | None
+
+
+def waiting_ranks(incident: Incident | AnswerIncident) -> WaitingRanks:
+    """Who waited, without the ranks the evidence points to, and in what.
+
+    The operation is the incident's, unless those ranks all stand in others: the report that says
+    most may be of the one rank that ran something else.
+    """
+    error = incident.first_error
+    suspects = {culprit.rank for culprit in incident.culprit_ranks} | {
+        error.rank if error else None
+    }
+    reporting = incident.ranks_reporting
+    ranks = tuple(rank for rank in reporting if rank not in suspects) or reporting
+    main = (incident.op, incident.seq, incident.numel_in, incident.numel_out)
+    works = Counter(
+        (state.last_op, state.last_seq, state.numel_in, state.numel_out)
+        for state in incident.ranks
+        if state.rank in ranks and state.last_op
+    )
+    usual = min(works, key=lambda work: (-works[work], str(work)), default=main)
+    op, seq, numel_in, numel_out = main if main in works or not main[0] else usual
+    return WaitingRanks(ranks=ranks, op=op, seq=seq, numel_in=numel_in, numel_out=numel_out)
 
 
 def fill_ranks(text: str, incident: Incident) -> str:

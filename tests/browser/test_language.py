@@ -25,12 +25,12 @@ HEADINGS = {
         (
             "zh",
             "粘贴超时日志，看根因",
-            ["诊断", "对话", "事故看板", "搜索", "案例库", "根因", "问答", "准确度"],
+            ["诊断", "对话", "团队故障", "搜索", "案例库", "根因", "问答", "准确度"],
         ),
         (
             "en",
             "Paste a timeout log, see the cause",
-            ["Diagnose", "Chat", "Board", "Search", "Cases", "Causes", "Notes", "Quality"],
+            ["Diagnose", "Chat", "Team incidents", "Search", "Cases", "Causes", "Notes", "Quality"],
         ),
     ],
 )

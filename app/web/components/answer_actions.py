@@ -38,12 +38,12 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None:
     """The row of things to do with this answer."""
     with st.container(horizontal=True, key="tk_actions"):
-        talk = partial(_talk, state, words.language)
-        actions.button(words("page.talk"), talk, key="talk", words=words)
-        with actions.pending(TALK) as work:
-            if work.value is not None:
-                target, work.value = work.value, None
-                st.switch_page(page("chat", words), query_params={"c": target})
+        with st.popover(words("page.copy"), key="copy"):
+            for label, render in (("page.copy_short", _short), ("page.copy_markdown", _markdown)):
+                text = render(diagnosis, words)
+                show(markup.faint(words(label)))
+                st.code(text, language=None, wrap_lines=True, height=COPY_PX)
+            _downloads(diagnosis, words)
         actions.button(
             words("page.keep"),
             partial(_save, state),
@@ -51,27 +51,12 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
             words=words,
             disabled=state.saved is not None,
         )
-        st.download_button(
-            words("page.markdown"),
-            data=_markdown(diagnosis, words),
-            file_name="diagnosis.md",
-            mime="text/markdown",
-            on_click="ignore",
-            key="download_markdown",
-        )
-        st.download_button(
-            words("page.json"),
-            data=msgspec.json.format(msgspec.json.encode(diagnosis), indent=2),
-            file_name="diagnosis.json",
-            mime="application/json",
-            on_click="ignore",
-            key="download_json",
-        )
-        with st.popover(words("page.copy"), key="copy"):
-            for label, render in (("page.copy_short", _short), ("page.copy_markdown", _markdown)):
-                text = render(diagnosis, words)
-                show(markup.faint(words(label)))
-                st.code(text, language=None, wrap_lines=True, height=COPY_PX)
+        talk = partial(_talk, state, words.language)
+        actions.button(words("page.talk"), talk, key="talk", words=words)
+        with actions.pending(TALK) as work:
+            if work.value is not None:
+                target, work.value = work.value, None
+                st.switch_page(page("chat", words), query_params={"c": target})
         settings = service().settings
         if settings.slack_bot_token and settings.slack_channel:
             post = partial(_post, _short(diagnosis, words))
@@ -80,6 +65,26 @@ def show_actions(state: AnswerState, diagnosis: Diagnosis, words: Words) -> None
     with st.container():
         if state.saved is not None:
             _link(state.saved.id, words)
+
+
+def _downloads(diagnosis: Diagnosis, words: Words) -> None:
+    """The answer as files: Markdown, and JSON with all of it."""
+    st.download_button(
+        words("page.markdown"),
+        data=_markdown(diagnosis, words),
+        file_name="diagnosis.md",
+        mime="text/markdown",
+        on_click="ignore",
+        key="download_markdown",
+    )
+    st.download_button(
+        words("page.json"),
+        data=msgspec.json.format(msgspec.json.encode(diagnosis), indent=2),
+        file_name="diagnosis.json",
+        mime="application/json",
+        on_click="ignore",
+        key="download_json",
+    )
 
 
 def _markdown(diagnosis: Diagnosis, words: Words) -> str:

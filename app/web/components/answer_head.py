@@ -140,7 +140,7 @@ def met_before_html(diagnosis: Diagnosis, words: Words) -> Markup:
         label=label,
         found=words("head.met_cause", cause=met.cause_title),
         url=href("cases", id=met.entry),
-        title=met.title,
+        title=words("page.that_incident") if met.title == diagnosis.headline else met.title,
         fixed=cards.inline(head.met_fix(diagnosis, words)),
         command=NOTHING
         if is_said or not met.command
@@ -159,7 +159,15 @@ def culprit_line_html(shown: ShownDiagnosis) -> Markup:
     where, text = head.culprit_line(diagnosis, words)
     if not text:
         culprits = present.culprits(diagnosis.incident, words)
-        return join(html('<div class="tk-culprit">{text}</div>', text=text) for text in culprits)
+        label = words("row.culprit")
+        return join(
+            html(
+                '<div class="tk-culprit"><b>{label}</b> {text}</div>',
+                label="" if number else label,
+                text=text,
+            )
+            for number, text in enumerate(culprits)
+        )
     first = diagnosis.incident.first_error
     if first is not None and first.text:
         label, place = words("row.first_error"), (first.file, first.line)
@@ -168,7 +176,8 @@ def culprit_line_html(shown: ShownDiagnosis) -> Markup:
         label = words("page.shown_by")
         place = log_view.place_of(shown.reading, item.line if item else 0, text)
     return html(
-        '<div class="tk-error"><div class="tk-faint">{label}</div>{quote}{around}</div>',
+        '<div class="tk-error tk-{tone}"><div class="tk-faint">{label}</div>{quote}{around}</div>',
+        tone="possible" if first is None else "bad",  # a rank that waited broke nothing
         label=join([markup.safe(label), markup.safe(where)], markup.DOT),
         quote=markup.quote(text),
         around=around_html(log_view.near(shown.windows, place, context=NEAR), words),

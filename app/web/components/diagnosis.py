@@ -21,24 +21,22 @@ TABLE_ROWS = 200  # ranks in the table; all of them stand in the JSON
 OPEN_FIXES = 2  # of the first cause; the others are a click away
 
 
-def show_answer(
-    shown: ShownDiagnosis, below_head: Callable[[], None], below_causes: Callable[[], None]
-) -> None:
-    """The whole answer; the callables lay out what stands below its head and below its causes."""
+def show_answer(shown: ShownDiagnosis, below_head: Callable[[], None]) -> None:
+    """The whole answer; the callable lays out what stands below its head."""
     diagnosis, words = shown.diagnosis, shown.words
     no_timeout = diagnosis.status == "no_timeout"
     answer_head.show_head(shown)
     if no_timeout:  # whoever pastes settings alone came for these
         _warnings(shown)
-    if diagnosis.status != "diagnosed":
         _question(shown)
     below_head()
+    if diagnosis.status == "unknown":
+        _question(shown)
     if diagnosis.status != "diagnosed":
         _next_steps(shown)
     wide, narrow = st.columns([2, 1], gap="medium")
     with wide:
         _causes(shown)
-        below_causes()
         if shown.windows:
             with st.expander(words("page.log")):
                 show(log_view.log_html(shown.windows))
@@ -170,7 +168,7 @@ def evidence_html(shown: ShownDiagnosis, evidence: Sequence[Evidence]) -> Markup
     """
     words = shown.words
     rows = []
-    quotes = {_line_in_head(shown)}
+    quotes = {_line_in_head(shown), shown.diagnosis.headline}
     for item in evidence:
         against = item.weight < 0
         quote = present.new_quote(item, quotes)
@@ -277,7 +275,7 @@ def _cases(shown: ShownDiagnosis) -> None:
 def _facts(shown: ShownDiagnosis) -> None:
     incident, words = shown.diagnosis.incident, shown.words
     facts = present.facts(incident, words)
-    if _line_in_head(shown):  # else the head names them
+    if _line_in_head(shown) and shown.diagnosis.status != "no_timeout":  # else the head names them
         culprits = present.culprits(incident, words)
         facts = [*((words("row.culprit"), text) for text in culprits), *facts]
     if facts:

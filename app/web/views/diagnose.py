@@ -167,15 +167,13 @@ def _answer(state: AnswerState, words: Words) -> None:
     if state.saved is not None and not state.has_log:
         since = datetime.fromtimestamp(state.saved.created_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
         show(markup.faint(words("page.kept_since", time=since)))
-    if state.names:
-        show(markup.faint(words.listing(list(state.names))))
 
     def below_head() -> None:
         second_reading.show_second_reading(state, words)
         answer_actions.show_actions(state, diagnosis, words)
-
-    def below_causes() -> None:
         answer_actions.show_outcome_form(state, diagnosis, words)
+        if state.names:  # below: of a large job they fill a screen
+            show(markup.faint(words.listing(list(state.names))))
 
     show_answer(
         ShownDiagnosis(
@@ -185,5 +183,4 @@ def _answer(state: AnswerState, words: Words) -> None:
             windows=state.windows,
         ),
         below_head,
-        below_causes,
     )

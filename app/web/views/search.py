@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import streamlit as st
 from markupsafe import Markup
 
-from app.render.escape import plain
 from app.render.listing import hit_snippet
 from app.render.present import likenesses, search_notes
 from app.web.components import cards, filters, markup
@@ -16,11 +15,9 @@ from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
 from app.web.components.markup import html
 from app.web.context import interface_words, service
 from kb.knowledge.labels import Words
-from kb.text.language import detect_language
 from kb.types.entries import NO_FILTERS, Entry, Hit, SearchResult
 
 NAME = "search"
-MAX_SNIPPET = 240  # characters
 STRONG = 0.6  # likeness that deserves a second look, by its colour
 
 
@@ -62,7 +59,10 @@ def find_entries(query: ListQuery) -> ListedEntries:
     """One question to the service."""
     here = service()
     if query.text:
-        result = here.search(query.text, filters=query.filters, limit=query.shown)
+        language = interface_words().language
+        result = here.search(
+            query.text, filters=query.filters, limit=query.shown, language=language
+        )
         total = sum(result.facets.get("kind", {}).values())
         return ListedEntries(
             result=result, entries=here.entries_of(result), total=total, counts=result.facets
@@ -141,14 +141,5 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
         tone="likely" if hit.score >= STRONG else "quiet",
         score=words("page.score", score=f"{hit.score:.2f}"),
         why=words("word.why", what=words.listing(why)) if why else "",
-        snippet=cards.inline(snippet_text(hit, entry, words)),
+        snippet=cards.inline(hit_snippet(hit)),
     )
-
-
-def snippet_text(hit: Hit, entry: Entry | None, words: Words) -> str:
-    """The piece that matched, or where it is in the other language how the entry begins in ours."""
-    snippet = hit_snippet(hit)
-    if entry is None or not snippet or detect_language(snippet) == words.language:
-        return snippet
-    ours = [part.text for part in entry.sections if part.language == words.language and part.text]
-    return f"{plain(ours[0])[:MAX_SNIPPET]}…" if ours else snippet

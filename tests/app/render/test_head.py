@@ -277,6 +277,29 @@ def test_what_was_seen_is_the_reason_before_what_was_learned(diagnosis: Diagnosi
 
 
 @pytest.mark.parametrize(
+    ("op", "english", "chinese"),
+    [
+        ("ALLREDUCE", "rank 2 (waiting), line 1", "rank 2（在等）、第 1 行"),
+        ("BROADCAST", "rank 2, line 1", "rank 2、第 1 行"),
+    ],
+    ids=["one-that-waits", "the-odd-one"],
+)
+def test_the_line_says_whose_it_is(real: Service, op: str, english: str, chinese: str) -> None:
+    """A rank that only waited is told apart from the one that ran something else."""
+    line = (
+        "[rank{rank}]:[E ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=9, OpType={op}, NumelIn=8, NumelOut=8, "
+        "Timeout(ms)=600000) ran for 600029 milliseconds before timing out."
+    )
+    works = [(2, op), *((rank, "ALLREDUCE") for rank in (0, 1, 3))]
+    text = "\n".join(line.format(rank=rank, op=name) for rank, name in works)
+    for language, where in zip(LANGUAGES, (english, chinese), strict=True):
+        answer = real.diagnose_text(text, language=language)
+        words = Words(real.knowledge.labels, language)
+        assert head.culprit_line(answer, words) == (where, text.splitlines()[0])
+
+
+@pytest.mark.parametrize(
     ("status", "broken", "colour"),
     [
         ("diagnosed", True, "\x1b[31m"),

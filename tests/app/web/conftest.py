@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -20,9 +21,9 @@ OpenPage = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def real(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The shipped knowledge in a state folder of its own; tests that add to it clean up."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("pages")))
+    service = open_service(Settings(home=built_home()))
     yield service
     service.close()
 
@@ -69,7 +70,7 @@ def address_of(page: AppTest) -> dict[str, list[str]]:
 
 def forget_feedback(real: Service) -> None:
     """Take back what tests said, for those that count it."""
-    with real.store.records._database.write() as connection:
+    with real.store.database.write() as connection:
         connection.execute("DELETE FROM feedback")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +13,8 @@ from kb.settings import Settings
 
 
 @pytest.fixture(scope="package")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The service over the shipped knowledge."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()

@@ -393,6 +393,56 @@ def test_who_tokenises_everywhere_is_told_to_do_it_once(service: Service, words:
     assert "rank0-long-work/map-once" in listed[:3]
 
 
+@pytest.mark.parametrize(
+    ("words", "second"),
+    [
+        ("Two A6000 hang in the first all_reduce at 100 %, one GPU works.", "acs-iommu"),
+        ("两张 A6000 第一次 all_reduce 就卡住，单卡正常。", "acs-iommu"),
+        ("Two A100 of a virtual machine hang in the first all_reduce.", "virtual-machine"),
+    ],
+    ids=["bare-metal", "bare-metal-zh", "virtual-machine"],
+)
+def test_behind_the_way_around_stands_what_mends_p2p(
+    service: Service, words: str, second: str
+) -> None:
+    """P2P is switched off to see; then ACS and IOMMU, or what a virtual machine needs instead."""
+    listed = _listed(service, words, "p2p-topology")
+    assert listed[:2] == ["p2p-topology/disable-check", f"p2p-topology/{second}"]
+
+
+def test_an_unreachable_master_is_a_matter_of_ports(service: Service) -> None:
+    """The firewall comes before the MTU where an address cannot be reached."""
+    words = (
+        "[W1120 11:02:03.1 socket.cpp:752] [c10d] The client socket has failed to connect to "
+        "[node0]:29500 (errno: 110 - Connection timed out).\n"
+    )
+    listed = _listed(service, words, "network-config")
+    assert listed.index("network-config/firewall") < listed.index("network-config/mtu")
+    assert "network-config/firewall" in listed[:3]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("all_reduce hangs in RCCL after the upgrade of the library", True),
+        ("升级之后 RCCL 的 all_reduce 卡住", True),
+        ("all_reduce of 4 RTX 4090 hangs on one AMD host after the upgrade of NCCL", False),
+    ],
+    ids=["rccl", "rccl-zh", "an-amd-processor"],
+)
+def test_who_names_rccl_is_told_of_its_versions(service: Service, words: str, told: bool) -> None:
+    """Words name the backend where no log does; an AMD host alone may hold NVIDIA cards."""
+    listed = _listed(service, words, "software-version", log="")
+    assert ("software-version/rccl" in listed[:3]) == told
+    assert ("software-version/nccl-wheel" in listed) != told
+
+
+def _listed(service: Service, words: str, cause: str, *, log: str = TIMED_OUT) -> list[str]:
+    """The fixes of a cause, in order, for what is told of a timeout."""
+    found = service.diagnose_text(words + "\n" + log, top=19)
+    return [fix.id for item in found.causes if item.id == cause for fix in item.fixes]
+
+
 def test_acs_is_cleared_at_once_and_p2p_switched_off_in_one_line(service: Service) -> None:
     """The first command of each needs no reboot."""
     fixes = {fix.id: fix for fix in service.knowledge.cause_by_id["p2p-topology"].fixes}

@@ -46,6 +46,99 @@ def test_the_first_error_comes_before_the_wait(
     assert answer.headline == headline
 
 
+MISMATCH = "\n".join(
+    [_watchdog(7, "BROADCAST"), *(_watchdog(rank, "ALLREDUCE") for rank in range(7))]
+)
+BEHIND = "\n".join(
+    [_watchdog(3, "ALLREDUCE", 40), *(_watchdog(rank, "_ALLGATHER_BASE") for rank in (0, 1, 2, 4))]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "english", "chinese"),
+    [
+        pytest.param(
+            MISMATCH,
+            "Rank 7 ran another collective than the others; 7 ranks waited 10 min in ALLREDUCE",
+            "rank 7 执行的集合通信与其他不同；7 个 rank 在 ALLREDUCE 里等了 10 分钟",
+            id="the-odd-one-is-read-first",
+        ),
+        pytest.param(
+            BEHIND,
+            "Rank 3 fell behind the others; 4 ranks waited 10 min in _ALLGATHER_BASE",
+            "rank 3 落后于其他 rank；4 个 rank 在 _ALLGATHER_BASE 里等了 10 分钟",
+            id="the-one-behind-waits-elsewhere",
+        ),
+        pytest.param(
+            "\n".join([_oom(2), *map(_watchdog, range(4))]),
+            "Rank 2 ran out of GPU memory; 3 ranks waited 10 min in ALLREDUCE",
+            "rank 2 显存耗尽；3 个 rank 在 ALLREDUCE 里等了 10 分钟",
+            id="the-failed-one-reports-a-timeout-too",
+        ),
+    ],
+)
+def test_the_rank_at_fault_is_not_counted_among_those_that_waited(
+    service: Service, text: str, english: str, chinese: str
+) -> None:
+    """Who failed, and what the others waited in: theirs, not what the odd rank ran."""
+    assert service.diagnose_text(text, language="en").headline == english
+    assert service.diagnose_text(text, language="zh").headline == chinese
+
+
+def test_an_operation_is_named_once(service: Service) -> None:
+    """All ranks stand in it: how long is all that is left to say."""
+    works = (
+        f"{_watchdog(rank)}\n[rank{rank}]:[E519 23:24:19.65 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG "
+        f"GUID 0(default_pg) Rank {rank}] Exception (either an error or timeout) detected by "
+        "watchdog at work: 41, last enqueued NCCL work: 44, last completed NCCL work: 40."
+        for rank in range(4)
+    )
+    text = "\n".join(works)
+    said = [service.diagnose_text(text, language=lang).headline for lang in ("en", "zh")]
+    assert said == [
+        "All ranks entered ALLREDUCE and none finished; 4 ranks waited 10 min",
+        "所有 rank 都进入了 ALLREDUCE，没有一个完成；4 个 rank 等了 10 分钟",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "english", "chinese"),
+    [
+        (
+            (
+                "kernel: [1209921.540031] NVRM: Xid (PCI:0000:b4:00): 79, pid='<unknown>', "
+                "name=<unknown>, GPU has fallen off the bus."
+            ),
+            "The GPU fell off the bus; 2 ranks waited 10 min in ALLREDUCE",
+            "GPU 掉卡；2 个 rank 在 ALLREDUCE 里等了 10 分钟",
+        ),
+        (
+            (
+                "kernel: [883120.441907] bond0: (slave ens3f1): link status definitely "
+                "down, disabling slave"
+            ),
+            "A network link went down; 2 ranks waited 10 min in ALLREDUCE",
+            "网卡链路中断；2 个 rank 在 ALLREDUCE 里等了 10 分钟",
+        ),
+        (
+            (
+                "dl-node3 kernel: [883120.441907] bond0: (slave ens3f1): link status definitely "
+                "down, disabling slave"
+            ),
+            "A network link of dl-node3 went down; 2 ranks waited 10 min in ALLREDUCE",
+            "dl-node3 的网卡链路中断；2 个 rank 在 ALLREDUCE 里等了 10 分钟",
+        ),
+    ],
+)
+def test_of_a_rank_nobody_knows_nothing_is_said(
+    service: Service, line: str, english: str, chinese: str
+) -> None:
+    """A GPU fell off the bus, not “that of a process”; the line's host is named."""
+    text = "\n".join([line, _watchdog(0), _watchdog(1)])
+    assert service.diagnose_text(text, language="en").headline == english
+    assert service.diagnose_text(text, language="zh").headline == chinese
+
+
 def test_an_exception_is_called_by_its_name(service: Service) -> None:
     """`ValueError` tells more than "an exception"."""
     text = "[rank3]: ValueError: need at least one array to stack\n" + _watchdog(0)
@@ -132,6 +225,16 @@ def test_what_is_no_timeout_says_so(service: Service) -> None:
     """Nothing is to be done then."""
     answer = service.diagnose_text("How do I bake bread with rye flour?", language="en")
     assert (answer.headline, answer.first_fix) == ("No sign of a timeout or hang", None)
+
+
+def test_an_error_without_a_timeout_is_named(service: Service) -> None:
+    """Whoever pastes an ordinary error learns that it is one."""
+    text = Path("tests/samples/negatives/train-shape-mismatch.log").read_text()
+    said = [service.diagnose_text(text, language=lang).headline for lang in ("en", "zh")]
+    assert said == [
+        "Rank 0 raised RuntimeError; no sign of a timeout or hang",
+        "rank 0 抛出 RuntimeError；没有看到超时或卡住的迹象",
+    ]
 
 
 def test_headlines_of_the_examples_are_short(service: Service) -> None:
