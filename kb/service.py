@@ -35,6 +35,7 @@ from kb.knowledge.labels import Words
 from kb.knowledge.site import site_stamp
 from kb.logs.reader import LogReader
 from kb.search.notes import MAX_NOTES
+from kb.search.similarity import snippet_for_reader
 from kb.text.language import answer_language
 from kb.types.answer import AnswerNotice, Diagnosis, LogSummary, SettingWarning
 from kb.types.entries import NO_FILTERS, Entry, Filters, NoteHit, SearchResult
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 LANGUAGES: tuple[Language, ...] = ("zh", "en")
 READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to be met again
+# said to everybody: where the server is stands in the log
+STORE_GONE = "the database cannot be reached: what is indexed is found, nothing can be changed"
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
 
 
@@ -305,12 +308,20 @@ class Service:
         limit: int = 10,
         language: Language | None = None,
     ) -> SearchResult:
-        """Entries similar to `query`, best first, and the settings and notes that answer it."""
+        """Entries similar to `query`, best first, and the settings and notes that answer it.
+
+        `language` is the reader's: of the sections and notes shown, by default that of the query.
+        """
         from kb.settings_check import find_advice
 
-        result = self.searcher.search(query, filters=filters, limit=limit, language=language)
+        result = self.searcher.search(query, filters=filters, limit=limit)
+        entries = self.entries_of(result)
+        reader = answer_language(language, self.settings.lang, query)
         return replace(
             result,
+            hits=tuple(
+                snippet_for_reader(hit, entries.get(hit.entry_id), reader) for hit in result.hits
+            ),
             settings=find_advice(query, self.knowledge.advice),
             notes=self.find_notes(query, language),
         )
@@ -434,6 +445,7 @@ class Service:
             site_waits=self.site_waits(),
             index_behind=behind,
             index_failure=self.searcher.index_failure() if behind else "",
+            store_failure="" if self.store.is_reachable() else STORE_GONE,
         )
 
     def site_waits(self) -> bool:

@@ -27,7 +27,7 @@ INSIDE = {
     "retry_after": set(),
     "files": {"errors"},
     "text": VALUES | {"files"},
-    "knowledge": VALUES | {"files"},
+    "knowledge": VALUES | {"files", "text"},
     "log_lines": TEXT,
     "evidence": TEXT,
     "logs": TEXT | {"evidence"},
@@ -43,7 +43,7 @@ INSIDE = {
     "components": SERVICE,
     "service": SERVICE | {"components"},
     "bootstrap": SERVICE | {"components", "service"},
-    "chat": ANSWER | {"store", "logs", "embed"},
+    "chat": ANSWER | {"store", "logs", "embed", "second_reader"},
     "train": SERVICE | {"service", "bootstrap", "saved", "chat"} | OFFLINE,
     "evaluation": SERVICE | {"service", "bootstrap"} | OFFLINE,
 }

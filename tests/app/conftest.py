@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -160,18 +159,6 @@ def running(service: object, settings: Settings, chat: object = None) -> Iterato
         server.should_exit = True
         thread.join()
         listening.close()
-
-
-@pytest.fixture(scope="session")
-def built_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Makes state folders whose knowledge base is built: it is built once and copied."""
-    origin = tmp_path_factory.mktemp("built") / "home"
-    open_service(Settings(home=origin)).close()
-
-    def make() -> Path:
-        return Path(shutil.copytree(origin, tmp_path_factory.mktemp("home") / "home"))
-
-    return make
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -44,9 +44,9 @@ def reader(vocabulary: EventVocabulary, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="session")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def shipped(built_home: Callable[[], Path]) -> Iterator[Service]:
     """A knowledge base of the shipped data alone."""
-    service = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    service = open_service(Settings(home=built_home()))
     yield service
     service.close()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -103,9 +104,9 @@ QUERIES = [
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service over the shipped data."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,9 +31,9 @@ Timeout(ms)=600000) ran for 600068 milliseconds before timing out.
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(built_home: Callable[[], Path]) -> Iterator[Service]:
     """The real service over the shipped data."""
-    opened = open_service(Settings(home=tmp_path_factory.mktemp("home")))
+    opened = open_service(Settings(home=built_home()))
     yield opened
     opened.close()
 

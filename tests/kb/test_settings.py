@@ -59,13 +59,17 @@ def test_wrong_values_name_key_and_value(name: str, text: str, says: str) -> Non
         ({"LLM_BASE_URL": "file:///etc/passwd", "LLM_MODEL": "m"}, "LLM_BASE_URL"),
         ({"LLM_BASE_URL": "http://127.0.0.1/v1"}, "LLM_MODEL"),
         ({"LLM_MODEL": "m"}, "LLM_BASE_URL"),
+        ({"GENERATIONS": "/shared"}, "TIMEOUT_KB_STORE"),
         ({"LLM_TRUST": "2"}, "LLM_TRUST"),
         ({"LLM_TRUST": "nan"}, "LLM_TRUST"),
         ({"LLM_TRUST": "much"}, "LLM_TRUST"),
     ],
 )
-def test_settings_of_a_language_model_belong_together(values: dict[str, str], names: str) -> None:
-    """An address and a model, and a trust from 0 to 1; the key is never shown."""
+def test_settings_belong_together(values: dict[str, str], names: str) -> None:
+    """An address and a model, a trust from 0 to 1, a folder of indexes and a database server.
+
+    The key is never shown.
+    """
     environ = {f"TIMEOUT_KB_{name}": value for name, value in values.items()}
     with pytest.raises(SettingsError, match=names) as refused:
         load_settings(environ | {"TIMEOUT_KB_LLM_API_KEY": "geheim"})
