@@ -14,6 +14,17 @@ import pytest
 from tests.browser.visits import Site, Visit, browser, chromium_path, new_context, running
 
 OpenPage = Callable[..., Visit]
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a test of this folder fail once: Streamlit's own timing on a busy machine is not ours.
+
+    A second run is counted as such in pytest's summary. `-p no:rerunfailures` shows every failure.
+    """
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")

@@ -172,6 +172,7 @@ def test_the_navigation_of_a_phone(visit: OpenPage) -> None:
     """On a phone the pages stand behind one button, lead where they say, and give way to it."""
     here = visit(phone=True)
     for name in ("Causes", "Cases"):
+        here.settle()  # a press while the page is still drawn opens what the last run then closes
         here.page.get_by_test_id("stExpandSidebarButton").click()
         here.page.get_by_role("link", name=name, exact=True).click()
         expect(here.page.get_by_role("heading", level=1)).to_have_text(name)
