@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.chat import acts, check_answers
-from kb.chat.acts import ActReader, MessageScorer
+from kb.chat.acts import ActReader
 from kb.chat.assessment import verdict_of
 from kb.chat.check_answers import CheckAnswerReader
 from kb.chat.checks import open_question
@@ -27,6 +27,7 @@ from kb.chat.sentences import message_language
 from kb.chat.store import ConversationStore
 from kb.chat.types import Conversation, Question, Reply, Turn
 from kb.diagnose.reader import load_model
+from kb.diagnose.text_scorer import TextScorer
 from kb.embed import embedded_model
 from kb.errors import InputError
 from kb.knowledge.labels import Words
@@ -253,8 +254,8 @@ def open_intents(data: Path, knowledge: Knowledge) -> IntentReader:
     """
     embedder, normalise = embedded_model(data), default_tokenizer().normalise
 
-    def scorer(folder: str) -> MessageScorer:
-        return MessageScorer(load_model(data / folder), embedder, normalise, folder)
+    def scorer(folder: str) -> TextScorer:
+        return TextScorer(load_model(data / folder), embedder, normalise, folder)
 
     read = SentenceReader(load_phrases(data, knowledge), knowledge, ActReader(scorer(acts.FOLDER)))
     return IntentReader(read, ReplyReader(read, CheckAnswerReader(scorer(check_answers.FOLDER))))

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.chat.acts import MessageScorer, softmax
+from kb.diagnose.text_scorer import TextScorer, softmax
 from kb.types.knowledge import Check, CheckOutcome
 
 FOLDER = "chat/answers"  # of data/: the fitted model
@@ -35,7 +35,7 @@ def answer_class(check: str, outcome: int) -> str:
 class CheckAnswerReader:
     """Reads answers to checks; made once, used from any thread."""
 
-    def __init__(self, scorer: MessageScorer) -> None:
+    def __init__(self, scorer: TextScorer) -> None:
         """Read with the fitted model of `scorer`."""
         self._scorer = scorer
         self._column = {name: number for number, name in enumerate(scorer.classes)}

@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.chat import acts, check_answers
-from kb.chat.acts import ACTS, ALWAYS, ActReader, MessageScorer, message_features, vectorise
+from kb.chat.acts import ACTS, ActReader
 from kb.chat.check_answers import NONE, TROUBLE, CheckAnswerReader, answer_class
 from kb.chat.sentences import sentences
 from kb.chat.types import Act
 from kb.diagnose.reader import ReaderModel, save_model
+from kb.diagnose.text_scorer import ALWAYS, TextScorer, text_features, vectorise
 from kb.embed import Embedder, embedded_model
 from kb.knowledge.load import load_knowledge
 from kb.settings import shipped_data
@@ -80,14 +81,17 @@ class _Table:
 
         normalise = default_tokenizer().normalise
         normal = [normalise(text) for text in texts]
-        counts = Counter(feature for text in normal for feature in set(message_features(text)))
+        counts = Counter(feature for text in normal for feature in set(text_features(text)))
         self.tokens = tuple(sorted(name for name, count in counts.items() if count >= MIN_COUNT))
         size = len(texts)
         idf = [math.log((1 + size) / (1 + counts[name])) + 1 for name in self.tokens]
         self.idf = np.round(idf, 2).astype(np.float32)
         row = {name: number for number, name in enumerate(self.tokens)}
         vectors = embedder.encode_passages(texts)
-        seen = (vectorise(t, v, row, self.idf) for t, v in zip(normal, vectors, strict=True))
+        seen = (
+            vectorise(text_features(t), v, row, self.idf)
+            for t, v in zip(normal, vectors, strict=True)
+        )
         self.matrix = vstack([csr_matrix(one) for one in seen]).tocsr()
 
     def model(self, classes: Sequence[str], columns: NDArray[np.float64]) -> ReaderModel:
@@ -143,8 +147,8 @@ def fit_answers(
     return table.model([*map(str, fitted.classes_), TROUBLE], columns)
 
 
-def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> MessageScorer:
-    return MessageScorer(model, embedder, default_tokenizer().normalise, folder)
+def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> TextScorer:
+    return TextScorer(model, embedder, default_tokenizer().normalise, folder)
 
 
 def facts(answers: Sequence[LabelledAnswer], reports: Sequence[Report]) -> list[LabelledMessage]:

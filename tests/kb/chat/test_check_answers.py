@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from kb.chat.acts import message_features
 from kb.chat.chat import open_intents
 from kb.chat.checks import find_check
 from kb.chat.intents import IntentReader
 from kb.chat.meaning import Meaning, Situation
 from kb.chat.replies import TAKEN
+from kb.diagnose.text_scorer import text_features
 from kb.service import Service
 from kb.types.knowledge import Bilingual, Check, CheckOutcome
 
@@ -98,5 +98,5 @@ def test_a_check_nobody_wrote_answers_for_is_read_by_its_own_words(intents: Inte
 
 def test_features_are_bounded() -> None:
     """A message of any length costs as much as a long sentence, hostile ones too."""
-    assert len(list(message_features("why " * 200_000))) < 5000
-    assert list(message_features("\x00\ud800")) == ["<always>", "^ $"]
+    assert len(list(text_features("why " * 200_000))) < 5000
+    assert list(text_features("\x00\ud800")) == ["<always>", "^ $"]
