@@ -16,8 +16,10 @@ from kb.components import Components
 from kb.diagnose.evidence_model import WEIGHTS, Weights, load_weights
 from kb.diagnose.fix_likeness import FixLikeness
 from kb.diagnose.learned import LearnedWeights, TermReader, learned_stamp, load_learned
+from kb.diagnose.linear_model import load_model
 from kb.diagnose.reader import FOLDER as READER
-from kb.diagnose.reader import Reader, load_model
+from kb.diagnose.reader import Reader
+from kb.diagnose.statement_model import StatementModel
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
@@ -218,6 +220,7 @@ def _open_engine(
         Reader(model, embedder, tokenizer),
         FixLikeness(fixes, embedder, tokenizer),
         terms,
+        StatementModel.load(settings.data, embedder, tokenizer.normalise),
     )
 
 

@@ -26,7 +26,7 @@ from kb.chat.sentence_acts import SentenceReader
 from kb.chat.sentences import message_language
 from kb.chat.store import ConversationStore
 from kb.chat.types import Conversation, Question, Reply, Turn
-from kb.diagnose.reader import load_model
+from kb.diagnose.linear_model import load_model
 from kb.diagnose.text_scorer import TextScorer
 from kb.embed import embedded_model
 from kb.errors import InputError

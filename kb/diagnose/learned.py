@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 
 from kb.diagnose.evidence_model import WEIGHTS, Weights
+from kb.diagnose.linear_model import MANIFEST
 from kb.diagnose.reader import FOLDER as READER
-from kb.diagnose.reader import MANIFEST
 from kb.diagnose.signals import Signal
 from kb.errors import DataError
 from kb.files.atomic import write_file

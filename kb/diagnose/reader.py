@@ -11,13 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from kb.diagnose.linear_model import REPAIR, ROWS, Floats, LinearModel
 from kb.diagnose.signals import Signal
 from kb.errors import DataError
 from kb.text.polarity import Sentences
@@ -26,9 +24,7 @@ from kb.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from kb.embed import Embedder
 
-FORMAT = "timeout-kb/reader/1"
 FOLDER = "reader"  # of data/
-MANIFEST, TOKENS, ROWS, IDF = "manifest.json", "tokens.txt", "rows.npy", "idf.npy"
 MEANING = 2.0  # length of the embedding beside the words', which is 1
 FEW_WORDS = 8.0  # length of words that says half as much as many would: two or three words
 FEW_CHARS = 60  # the same of the meaning
@@ -37,38 +33,6 @@ FLOOR = 0.35  # nats that any sentence has by chance; a greeting has .31 in the 
 TELLING = 0.6  # of what the most telling sentence says alone: one that says less is left out
 QUOTED = 3  # sentences that are signals of their own; the others are one together
 MAX_QUOTE = 160
-REPAIR = "run python -m kb.train.fit, or reinstall the package"
-Floats = NDArray[np.float32]
-
-
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: str
-    causes: list[str]
-    fitted_on: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderModel:
-    """What is fitted.
-
-    Attributes:
-        causes: ids, in the order of the columns of `rows`.
-        tokens: the words it knows, in the order of the rows.
-        idf: weight of each word, shape (tokens,).
-        rows: nats per cause, shape (tokens + dimension of the embedding, causes).
-    """
-
-    causes: tuple[str, ...]
-    tokens: tuple[str, ...]
-    idf: Floats
-    rows: Floats
-    fitted_on: str = ""
-
-    @classmethod
-    def empty(cls, causes: Sequence[str], dimension: int) -> ReaderModel:
-        """A model that knows nothing and says nothing."""
-        rows = np.zeros((dimension, len(causes)), dtype=np.float32)
-        return cls(causes=tuple(causes), tokens=(), idf=np.zeros(0, dtype=np.float32), rows=rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +110,7 @@ def words_norm(squares: float) -> float:
 class Reader:
     """Reads descriptions with a fitted model; made once, used from any thread."""
 
-    def __init__(self, model: ReaderModel, embedder: Embedder, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: LinearModel, embedder: Embedder, tokenizer: Tokenizer) -> None:
         """Read with `model`, whose meaning is that of `embedder`.
 
         Raises:
@@ -190,7 +154,7 @@ class _Parts:
     """What the sentences of a description say before it is known how many of them count."""
 
     def __init__(
-        self, described: Description, model: ReaderModel, row: Mapping[str, int], meaning: Floats
+        self, described: Description, model: LinearModel, row: Mapping[str, int], meaning: Floats
     ) -> None:
         rows = [[row[token] for token in own if token in row] for own in described.tokens]
         self._described = described
@@ -247,39 +211,3 @@ def reader_signals(
             )
         )
     return signals
-
-
-def load_model(folder: Path) -> ReaderModel:
-    """Read the model of ``data/reader``.
-
-    Raises:
-        DataError: a file is missing, damaged or of another format.
-    """
-    try:
-        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=_Manifest)
-        tokens = tuple((folder / TOKENS).read_text("utf-8").split("\n")[:-1])
-        rows = np.load(folder / ROWS, allow_pickle=False).astype(np.float32)
-        idf = np.load(folder / IDF, allow_pickle=False).astype(np.float32)
-    except (OSError, ValueError, msgspec.DecodeError) as error:
-        raise DataError(f"{folder.name}: {error}", todo=REPAIR) from error
-    fits = idf.shape == (len(tokens),) and rows.ndim == 2 and rows.shape[0] >= len(tokens)
-    if manifest.format != FORMAT or not fits or rows.shape[1] != len(manifest.causes):
-        raise DataError(f"{folder.name}: the files do not belong together", todo=REPAIR)
-    return ReaderModel(
-        causes=tuple(manifest.causes),
-        tokens=tokens,
-        idf=idf,
-        rows=rows,
-        fitted_on=manifest.fitted_on,
-    )
-
-
-def save_model(folder: Path, model: ReaderModel) -> None:
-    """Write the model in half precision; the manifest last: half-written ones are refused."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
-    np.save(folder / ROWS, model.rows.astype(np.float16), allow_pickle=False)
-    np.save(folder / IDF, model.idf.astype(np.float16), allow_pickle=False)
-    (folder / TOKENS).write_text("".join(f"{token}\n" for token in model.tokens), "utf-8")
-    manifest = _Manifest(format=FORMAT, causes=list(model.causes), fitted_on=model.fitted_on)
-    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest) + b"\n")

@@ -1,15 +1,17 @@
 """Statements: what a person says of a topic, and how: trouble, in order, tried in vain, asked.
 
 Topics are named by the expressions of data/topics.yaml, all matched at once by an RE2 set in time
-linear in the text; `kb.text.polarity` decides how the sentence speaks of what it names.
+linear in the text; `kb.text.polarity` decides how the sentence speaks of what it names. Where the
+fitted models of `kb.diagnose.statement_model` are at hand they decide, by these and by the words.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kb.diagnose.statement_model import NOTHING, Naming, StatementModel
 from kb.text.expression_set import ExpressionSet
 from kb.text.polarity import TextPolarity
 from kb.text.sentence import Mention
@@ -17,6 +19,7 @@ from kb.types.knowledge import Topic
 from kb.types.vocabulary import Polarity, Standing
 
 MAX_QUOTE = 160  # characters of the sentence shown as evidence
+MAX_SENTENCES = 120  # of a text; what follows is a pasted log
 MENTIONS = 32  # of one expression in a text that are looked at
 COMPACT = 24  # characters of a term: an "oom-killer" is no GPU out of memory
 # Of two places that begin and end alike the one that says more counts.
@@ -46,12 +49,14 @@ class TopicStatement:
 class StatementReader:
     """Finds statements in a person's words; made once from the knowledge, used for every text."""
 
-    def __init__(self, topics: Sequence[Topic]) -> None:
-        """Find `topics`.
+    def __init__(self, topics: Sequence[Topic], model: StatementModel | None = None) -> None:
+        """Find `topics`, by the rules alone where there is no `model`.
 
         Raises:
             DataError: an expression is none that RE2 takes.
         """
+        self._model = model
+        self._topics = {topic.id: topic for topic in topics}
         self._named_by = [
             (topic, standing) for topic in topics for standing, _ in _expressions(topic)
         ]
@@ -65,9 +70,11 @@ class StatementReader:
 
     def read(self, remarks: TextPolarity) -> tuple[TopicStatement, ...]:
         """The statements of a text, one a place that names a topic, in its order."""
-        text, sentences = remarks.text, remarks.sentences
+        sentences = remarks.sentences
         named = self._named(remarks)
         judged = remarks.judge([mention for _, mention in named])
+        if self._model is not None:
+            return tuple(self._decided(self._model, remarks, named, judged))
         specific = {
             sentences.number(mention.start)
             for (_, mention), polarity in zip(named, judged, strict=True)
@@ -79,21 +86,38 @@ class StatementReader:
             general = mention.standing is Standing.GENERIC and number in specific
             if polarity is None or general:
                 continue
-            left, right = sentences.span(number)
-            statements.append(
-                TopicStatement(
-                    topic=topic,
-                    polarity=polarity,
-                    quote=text[left:right].strip()[:MAX_QUOTE],
-                    line=text.count("\n", 0, mention.start) + 1,
-                    start=mention.start,
-                    end=mention.end,
-                    left=left,
-                    right=right,
-                    standing=mention.standing,
-                )
-            )
+            statements.append(_statement(remarks, number, topic, polarity, mention))
         return tuple(statements)
+
+    def _decided(
+        self,
+        model: StatementModel,
+        remarks: TextPolarity,
+        named: Sequence[tuple[Topic, Mention]],
+        judged: Sequence[Polarity | None],
+    ) -> Iterator[TopicStatement]:
+        """What `model` decides of every sentence, one statement a place that names the topic.
+
+        Where no words of it are known, the place is the empty one before the sentence.
+        """
+        numbers, texts = sentences_of(remarks)
+        places: dict[int, dict[str, list[Mention]]] = {}
+        namings = namings_of(remarks, named, judged)
+        for topic, mention in named:
+            own = places.setdefault(remarks.sentences.number(mention.start), {})
+            own.setdefault(topic.id, []).append(mention)
+        stated = model.read(texts, [namings.get(number, {}) for number in numbers])
+        for number, by_topic in zip(numbers, stated, strict=True):
+            left = remarks.sentences.span(number)[0]
+            nowhere = [Mention(start=left, end=left, standing=Standing.NAME)]
+            for topic_id, polarity in by_topic.items():
+                for mention in places.get(number, {}).get(topic_id, nowhere):
+                    yield _statement(remarks, number, self._topics[topic_id], polarity, mention)
+
+    def namings(self, remarks: TextPolarity) -> dict[int, dict[str, Naming]]:
+        """What the expressions and rules find, by the number of the sentence and by topic."""
+        named = self._named(remarks)
+        return namings_of(remarks, named, remarks.judge([mention for _, mention in named]))
 
     def topics_in(self, remarks: TextPolarity) -> frozenset[str]:
         """The ids of the topics a text names, whatever it says of them."""
@@ -134,6 +158,56 @@ class StatementReader:
             if not any(_hides(other, mention, same is topic) for same, other in apart):
                 apart.append((topic, mention))
         return sorted(apart, key=lambda item: (item[1].start, item[0].id))
+
+
+def namings_of(
+    remarks: TextPolarity,
+    named: Sequence[tuple[Topic, Mention]],
+    judged: Sequence[Polarity | None],
+) -> dict[int, dict[str, Naming]]:
+    """The first place of each topic in a sentence that says something of it, else the first."""
+    namings: dict[int, dict[str, Naming]] = {}
+    for is_stated in (True, False):
+        for (topic, mention), polarity in zip(named, judged, strict=True):
+            if (polarity is not None) is not is_stated:
+                continue
+            number = remarks.sentences.number(mention.start)
+            left = remarks.sentences.span(number)[0]
+            namings.setdefault(number, {}).setdefault(
+                topic.id,
+                Naming(
+                    start=mention.start - left,
+                    end=mention.end - left,
+                    standing=str(mention.standing),
+                    polarity=str(polarity or NOTHING),
+                ),
+            )
+    return namings
+
+
+def sentences_of(remarks: TextPolarity) -> tuple[list[int], list[str]]:
+    """Numbers and texts of the sentences that are read."""
+    spans = ((number, remarks.sentences.span(number)) for number in range(len(remarks.sentences)))
+    texts = ((number, remarks.text[left:right]) for number, (left, right) in spans)
+    whole = [(number, text) for number, text in texts if text.strip()][:MAX_SENTENCES]
+    return [number for number, _ in whole], [text for _, text in whole]
+
+
+def _statement(
+    remarks: TextPolarity, number: int, topic: Topic, polarity: Polarity, mention: Mention
+) -> TopicStatement:
+    left, right = remarks.sentences.span(number)
+    return TopicStatement(
+        topic=topic,
+        polarity=polarity,
+        quote=remarks.text[left:right].strip()[:MAX_QUOTE],
+        line=remarks.text.count("\n", 0, mention.start) + 1,
+        start=mention.start,
+        end=mention.end,
+        left=left,
+        right=right,
+        standing=mention.standing,
+    )
 
 
 def distinct(statements: Iterable[TopicStatement]) -> tuple[TopicStatement, ...]:

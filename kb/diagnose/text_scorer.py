@@ -1,7 +1,7 @@
 """Scores short texts with a linear model over words, runs of characters, and the meaning.
 
 Fitted models of what a message does, which outcome it reports, and what a sentence states
-are tables of nats (`ReaderModel`), one row a feature and one a dimension of the embedding.
+are tables of nats (`LinearModel`), one row a feature and one a dimension of the embedding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kb.diagnose.reader import ReaderModel
+from kb.diagnose.linear_model import LinearModel
 from kb.errors import DataError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TextScorer:
     """Gives a message nats for each class of a fitted model; used from any thread."""
 
     def __init__(
-        self, model: ReaderModel, embedder: Embedder, normalise: Callable[[str], str], folder: str
+        self, model: LinearModel, embedder: Embedder, normalise: Callable[[str], str], folder: str
     ) -> None:
         """Score with `model` of `folder`, whose meaning is that of `embedder`.
 
@@ -91,6 +91,16 @@ class TextScorer:
         nats: NDArray[np.float32] = vector @ self._rows
         return nats
 
+    def score(self, features: Iterable[str], meaning: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Nats of each class for a text with these features and that embedding, shape (classes,).
+
+        As `nats` of its vector, at a tenth of the time: few features are present.
+        """
+        known, weights = weigh(features, self.row, self.idf)
+        words = weights @ self._rows[known]
+        nats: NDArray[np.float32] = words + (meaning @ self._rows[len(self.row) :]) * MEANING
+        return nats
+
 
 def softmax(nats: NDArray[np.float32]) -> Sequence[float]:
     """Probabilities from nats."""
@@ -107,12 +117,24 @@ def vectorise(
 ) -> NDArray[np.float32]:
     """A text as a model sees it, shape (features + dimension,)."""
     values = np.zeros(len(row) + len(meaning), dtype=np.float32)
-    known = [row[feature] for feature in dict.fromkeys(features) if feature in row]
-    values[known] = idf[known]
-    norm = float(np.linalg.norm(values))
-    if norm:
-        values /= norm
+    known, weights = weigh(features, row, idf)
+    values[known] = weights
     values[len(row) :] = MEANING * meaning
-    if ALWAYS in row:
-        values[row[ALWAYS]] = 1.0
     return values
+
+
+def weigh(
+    features: Iterable[str], row: Mapping[str, int], idf: NDArray[np.float32]
+) -> tuple[list[int], NDArray[np.float32]]:
+    """The rows of the known features of a text and their weights, as long as 1 together.
+
+    `ALWAYS` weighs 1 beside them.
+    """
+    known = [row[feature] for feature in dict.fromkeys(features) if feature in row]
+    weights = idf[known]
+    norm = float(np.linalg.norm(weights))
+    if norm:
+        weights = weights / norm
+    if ALWAYS in row and row[ALWAYS] in known:
+        weights[known.index(row[ALWAYS])] = 1.0
+    return known, weights

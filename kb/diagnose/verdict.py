@@ -30,6 +30,7 @@ from kb.diagnose.signals import (
     harm_signals,
     statement_signals,
 )
+from kb.diagnose.statement_model import StatementModel
 from kb.diagnose.statements import StatementReader, TopicStatement, distinct
 from kb.diagnose.votes import base_rates, case_votes
 from kb.knowledge.framework_names import framework_names
@@ -139,11 +140,12 @@ class Engine:
         reader: Reader | None = None,
         fixes: FixLikeness | None = None,
         terms: TermReader | None = None,
+        statements: StatementModel | None = None,
     ) -> None:
         """Judge by `knowledge` and `weights`; without `reader` nothing learned is read.
 
         `fixes` tells how alike fixes are to a report, `terms` finds the words that `weights`
-        learned of the team's own outcomes.
+        learned of the team's own outcomes, `statements` decides what sentences state.
         """
         self._terms = terms
         self._fixes = fixes
@@ -159,7 +161,7 @@ class Engine:
         specific = {pattern.event for pattern in knowledge.patterns if pattern.kind == "root"}
         self._sufficient, self._specific = {STACK_EVENT} | failures, specific - vague
         self._polarity = PolarityReader(knowledge.polarity)
-        self._statements = StatementReader(knowledge.topics)
+        self._statements = StatementReader(knowledge.topics, statements)
         self._read_words = lru_cache(maxsize=RECENT_TEXTS)(self._remarks_in)
         self._launchers = LauncherReader(knowledge.launchers)
         self._projects = ProjectNames(knowledge.cases)

@@ -17,8 +17,8 @@ import msgspec
 
 from kb.bootstrap import open_service
 from kb.diagnose.evidence_model import WEIGHTS, Weights
+from kb.diagnose.linear_model import LinearModel, save_model
 from kb.diagnose.reader import FOLDER as READER
-from kb.diagnose.reader import ReaderModel, save_model
 from kb.files.atomic import write_file
 from kb.service import Service
 from kb.settings import load_settings
@@ -40,7 +40,7 @@ from kb.train.weights import CrossFit, fit
 
 def fit_all(
     threads: Sequence[LabelledThread], reports: Sequence[Report], service: Service
-) -> tuple[ReaderModel, Weights]:
+) -> tuple[LinearModel, Weights]:
     """What to ship: the reader of everything, and the weights.
 
     Without threads the reports retold from real ones stand in for them. Weights are fitted with

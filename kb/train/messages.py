@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,25 +24,24 @@ from kb.chat.acts import ACTS, ActReader
 from kb.chat.check_answers import NONE, TROUBLE, CheckAnswerReader, answer_class
 from kb.chat.sentences import sentences
 from kb.chat.types import Act
-from kb.diagnose.reader import ReaderModel, save_model
-from kb.diagnose.text_scorer import ALWAYS, TextScorer, text_features, vectorise
+from kb.diagnose.linear_model import LinearModel, save_model
+from kb.diagnose.text_scorer import ALWAYS, TextScorer, text_features
 from kb.embed import Embedder, embedded_model
 from kb.knowledge.load import load_knowledge
 from kb.settings import shipped_data
 from kb.text.tokenizer import default_tokenizer
+from kb.train.feature_table import FeatureTable
 from kb.train.reports import Report, load_reports
 from kb.types.knowledge import Check
 from kb.types.vocabulary import Language
 
 MESSAGES, ANSWERS = Path("chat/messages.jsonl"), Path("chat/check_answers.jsonl")  # of data/
-MIN_COUNT = 4  # messages a feature must stand in
 ACT_STRENGTH, ANSWER_STRENGTH, TROUBLE_STRENGTH = 4.0, 8.0, 3.0  # inverse penalty on large weights
 TOLD = 6  # of the answers every so many is a message that tells a fact, too
 TOLD_CHARS = range(8, 110)  # of a sentence that tells one; a shorter one is a yes or a no
 TOLD_SENTENCES = 3000  # of the reports that are messages that tell a fact
 ROUNDS = 400
 NEVER = -20.0  # nats of an act without a message
-STEP = 1 / 64  # weights are whole multiples of it: the last bits differ between processors
 SIGNS: dict[bool | None, int] = {True: 1, False: -1, None: 0}
 
 
@@ -73,36 +71,17 @@ def read_answers(path: Path) -> list[LabelledAnswer]:
     return msgspec.json.Decoder(LabelledAnswer).decode_lines(path.read_bytes())
 
 
-class _Table:
-    """Texts as features, sparse, and what is needed to see others the same way."""
+def _table(texts: Sequence[str], embedder: Embedder) -> FeatureTable:
+    """Messages as features."""
+    normalise = default_tokenizer().normalise
+    features = [list(text_features(normalise(text))) for text in texts]
+    return FeatureTable(features, embedder.encode_passages(texts))
 
-    def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
-        from scipy.sparse import csr_matrix, vstack
 
-        normalise = default_tokenizer().normalise
-        normal = [normalise(text) for text in texts]
-        counts = Counter(feature for text in normal for feature in set(text_features(text)))
-        self.tokens = tuple(sorted(name for name, count in counts.items() if count >= MIN_COUNT))
-        size = len(texts)
-        idf = [math.log((1 + size) / (1 + counts[name])) + 1 for name in self.tokens]
-        self.idf = np.round(idf, 2).astype(np.float32)
-        row = {name: number for number, name in enumerate(self.tokens)}
-        vectors = embedder.encode_passages(texts)
-        seen = (
-            vectorise(text_features(t), v, row, self.idf)
-            for t, v in zip(normal, vectors, strict=True)
-        )
-        self.matrix = vstack([csr_matrix(one) for one in seen]).tocsr()
-
-    def model(self, classes: Sequence[str], columns: NDArray[np.float64]) -> ReaderModel:
-        """A model whose nats for each class are `columns`, shape (features, classes)."""
-        return ReaderModel(
-            causes=tuple(classes),
-            tokens=self.tokens,
-            idf=self.idf,
-            rows=(np.round(columns / STEP) * STEP).astype(np.float32),
-            fitted_on=f"{self.matrix.shape[0]} messages",
-        )
+def _model(
+    table: FeatureTable, classes: Sequence[str], columns: NDArray[np.float64]
+) -> LinearModel:
+    return table.model(classes, columns, fitted_on=f"{table.matrix.shape[0]} messages")
 
 
 def _fit(matrix: Any, labels: Sequence[Any], strength: float) -> Any:  # noqa: ANN401
@@ -111,19 +90,19 @@ def _fit(matrix: Any, labels: Sequence[Any], strength: float) -> Any:  # noqa: A
     return LogisticRegression(C=strength, max_iter=ROUNDS, fit_intercept=False).fit(matrix, labels)
 
 
-def fit_acts(messages: Sequence[LabelledMessage], embedder: Embedder) -> ReaderModel:
+def fit_acts(messages: Sequence[LabelledMessage], embedder: Embedder) -> LinearModel:
     """The model of what messages do."""
-    table = _Table([message.text for message in messages], embedder)
+    table = _table([message.text for message in messages], embedder)
     fitted = _fit(table.matrix, [message.act for message in messages], ACT_STRENGTH)
     columns = np.zeros((table.matrix.shape[1], len(ACTS)))
     columns[table.tokens.index(ALWAYS)] = NEVER
     columns[:, [ACTS.index(act) for act in fitted.classes_]] = fitted.coef_.T
-    return table.model(ACTS, columns)
+    return _model(table, ACTS, columns)
 
 
 def fit_answers(
     answers: Sequence[LabelledAnswer], checks: Iterable[Check], embedder: Embedder
-) -> ReaderModel:
+) -> LinearModel:
     """The model of which outcome an answer reports; the outcomes' own words are answers too."""
     by_id = {check.id: check for check in checks}
     rows = [(item.check, item.text, item.option) for item in answers if item.check in by_id]
@@ -135,7 +114,7 @@ def fit_answers(
         for number, outcome in enumerate(check.outcomes, start=1)
         for text in (outcome.observation.zh, outcome.observation.en)
     ]
-    table = _Table([text for _, text, _ in rows], embedder)
+    table = _table([text for _, text, _ in rows], embedder)
     fitted = _fit(table.matrix, [answer_class(c, n) for c, _, n in rows], ANSWER_STRENGTH)
     signs = [
         SIGNS[by_id[check].outcomes[number - 1].trouble] if number != NONE else 0
@@ -144,10 +123,10 @@ def fit_answers(
     told = [place for place, sign in enumerate(signs) if sign]
     trouble = _fit(table.matrix[told], [signs[place] for place in told], TROUBLE_STRENGTH)
     columns = np.hstack([fitted.coef_.T, trouble.coef_.T])
-    return table.model([*map(str, fitted.classes_), TROUBLE], columns)
+    return _model(table, [*map(str, fitted.classes_), TROUBLE], columns)
 
 
-def _scorer(model: ReaderModel, embedder: Embedder, folder: str) -> TextScorer:
+def _scorer(model: LinearModel, embedder: Embedder, folder: str) -> TextScorer:
     return TextScorer(model, embedder, default_tokenizer().normalise, folder)
 
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kb.diagnose.linear_model import LinearModel
 from kb.diagnose.reader import (
     MEANING,
     Description,
     Reader,
-    ReaderModel,
     describe,
     words_norm,
 )
@@ -90,7 +90,7 @@ class ReaderFit:
             folds=np.array([*(_fold(item.group) for item in samples), *[-1] * len(neutral)]),
         )
 
-    def model(self, *, fitted_on: str = "", without: int | None = None) -> ReaderModel:
+    def model(self, *, fitted_on: str = "", without: int | None = None) -> LinearModel:
         """The model of all samples, or of those outside the fold `without`."""
         folds = self._samples.folds
         rows = [
@@ -103,7 +103,7 @@ class ReaderFit:
         tokens = tuple(sorted(token for token, count in counts.items() if count >= MIN_COUNT))
         idf = _idf(tokens, counts, len(rows))
         weights = self._fit(_matrix(taught, tokens, idf), rows)
-        return ReaderModel(
+        return LinearModel(
             causes=self._causes,
             tokens=tokens,
             idf=idf.astype(np.float32),

@@ -18,7 +18,7 @@ from kb.service import Service
 from tests.kb.chat.conftest import TIMEOUT_LOG, CheckedChat
 from tests.kb.second_reader.conftest import ChatServer, second_reader
 
-PLAIN = "the fabric folks swear their side is spotless"  # no cue of ours knows it
+PLAIN = "the fabric folks had a word with us"  # we hear nothing in it
 Reads = Callable[..., None]
 
 

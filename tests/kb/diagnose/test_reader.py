@@ -10,22 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kb.diagnose.linear_model import IDF, MANIFEST, ROWS, LinearModel, load_model, save_model
 from kb.diagnose.reader import (
     FEW_CHARS,
     FEW_WORDS,
     FLOOR,
-    IDF,
-    MANIFEST,
     MEANING,
     QUOTED,
-    ROWS,
     Reader,
-    ReaderModel,
     SentenceShare,
     describe,
-    load_model,
     reader_signals,
-    save_model,
 )
 from kb.diagnose.signals import Signal
 from kb.errors import DataError
@@ -47,7 +42,7 @@ class Lengths:
     encode_queries = encode_passages
 
 
-MODEL = ReaderModel(
+MODEL = LinearModel(
     causes=("disk", "network"),
     tokens=("disk", "switch"),
     idf=np.array([3.0, 4.0], dtype=np.float32),
@@ -55,7 +50,7 @@ MODEL = ReaderModel(
 )
 
 
-def reader(model: ReaderModel = MODEL) -> Reader:
+def reader(model: LinearModel = MODEL) -> Reader:
     """A reader of two words."""
     return Reader(model, Lengths(), default_tokenizer())  # type: ignore[arg-type]
 
@@ -98,7 +93,7 @@ def test_a_word_counts_where_it_stands_first() -> None:
 def test_nothing_known_says_nothing(words: str) -> None:
     """Without a known word there is no share, whatever the embedding says."""
     assert reader().read(words) == ()
-    assert reader(ReaderModel.empty(("disk", "network"), 2)).read("My disk.") == ()
+    assert reader(LinearModel.empty(("disk", "network"), 2)).read("My disk.") == ()
 
 
 def test_signals_add_up_to_the_whole() -> None:
@@ -151,7 +146,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="do not belong together"):
         load_model(tmp_path)
     with pytest.raises(DataError, match="another embedding"):
-        reader(ReaderModel.empty(("disk", "network"), 7))
+        reader(LinearModel.empty(("disk", "network"), 7))
 
 
 PASTE = (

@@ -78,7 +78,8 @@ def test_empty_descriptions_teach_nothing() -> None:
 
 def test_the_shipped_model_knows_every_cause(data_dir: Path) -> None:
     """The shipped files fit the shipped causes and embedding."""
-    from kb.diagnose.reader import FOLDER, load_model
+    from kb.diagnose.linear_model import load_model
+    from kb.diagnose.reader import FOLDER
     from kb.knowledge.load import load_knowledge
 
     model = load_model(data_dir / FOLDER)
