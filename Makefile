@@ -4,7 +4,7 @@ PYTHON := $(shell command -v $(PYTHON) || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-TESTERS ?= 2
+TESTERS ?= 3
 # HOST, PORT and WEB_PORT go before TIMEOUT_KB_HOST, TIMEOUT_KB_PORT and TIMEOUT_KB_WEB_PORT.
 ADDRESS = $(if $(HOST),--host $(HOST)) $(if $(PORT),--port $(PORT)) $(if $(WEB_PORT),--web-port $(WEB_PORT))
 
