@@ -27,7 +27,7 @@ KEEP_ALIVE_S = 75  # longer than a load balancer's, or it sends into a closed co
 GRACE_S = 10  # running requests may finish this long after the signal to stop
 HEALTHCHECK_S = 15  # of a worker: while it loads it may not answer for a while
 HEALTH = "/healthz"
-EXAMPLE = "rank 3: CUDA out of memory. rank 0: Watchdog caught collective operation timeout"
+EXAMPLE = r"rank 3: CUDA out of memory\nrank 0: Watchdog caught collective operation timeout\n"
 
 
 @click.command("serve")
@@ -168,5 +168,5 @@ def announce(settings: Settings, address: str, *, lead: str = "timeout-kb answer
     if notice:
         note(notice)
     note(f"{lead} {address} (documentation: {address}/docs). Try:")
-    note(f"  curl {address}/v1/diagnose -H 'Accept: text/plain'{key} -d '{EXAMPLE}'")
-    note("  (a log: -T job.log in place of -d)")
+    note(f"  printf '{EXAMPLE}' | curl {address}/v1/diagnose -H 'Accept: text/plain'{key} -T -")
+    note("  (a log: curl with -T job.log)")

@@ -45,7 +45,7 @@ class Running:
         self.said = ""
         for line in process.stderr:
             self.said += line
-            if line.startswith("  curl "):
+            if "| curl " in line:
                 break
 
     def address(self, label: str) -> str:
