@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,15 +24,33 @@ WHAT = (
     "retrieval",
     "diagnosis",
     "fixes",
+    "alike",
     "statements",
     "notes",
     "first-sight",
     "second-reader",
 )
-NEED_THREADS = ("diagnosis", "fixes")
+NEED_THREADS = ("diagnosis", "fixes", "alike")
 READ_FILES = ("retrieval", "fixes", "statements", "notes", "first-sight", "second-reader")
 REPORTED = ("diagnosis", "retrieval")
 LANGUAGES = ("zh", "en")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What one measure is asked with."""
+
+    service: Service
+    threads: Path | None
+    file: Path | None
+    show: bool
+
+    @property
+    def labelled(self) -> Path:
+        """The threads, which `_check_usage` has seen."""
+        if self.threads is None:
+            raise click.UsageError("add --threads FILE")
+        return self.threads
 
 
 @click.command("evaluate")
@@ -65,8 +83,8 @@ LANGUAGES = ("zh", "en")
     "--show",
     is_flag=True,
     help="With `statements`, list the sentences read wrongly; with `fixes`, the threads missed; "
-    "with `notes`, the questions answered wrongly; with `retrieval` and a FILE, the queries whose "
-    "case is not first.",
+    "with `alike`, the cases of another cause; with `notes`, the questions answered wrongly; "
+    "with `retrieval` and a FILE, the queries whose case is not first.",
 )
 @click.option(
     "--record",
@@ -93,7 +111,8 @@ def command(
     a line with q, lang, kind and the case that answers. Each incident of the threads is
     diagnosed by weights that never saw its project and without its own case. Fixes: whether what
     helped in a thread, by FILE or else data/golden/fixes.jsonl, is shown first or among three, all
-    told and where the cause is right. Statements are read in labelled sentences of FILE, one JSON
+    told and where the cause is right. Alike: whether the cases shown beside the answers have the
+    thread's cause. Statements are read in labelled sentences of FILE, one JSON
     object a line: those of data/golden where none is named. Notes: whether questions of FILE, or
     else data/golden/note_questions.jsonl, find the note that answers them. First-sight asks a FILE
     of fresh threads, one JSON object a line with url, date, lang, cause, text and log; each once,
@@ -111,34 +130,22 @@ def command(
     _check_usage(what, chosen, threads=threads, file=file, report=report, record=record)
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
+        asked = _Asked(service=service, threads=threads, file=file, show=show)
         for name in chosen:
-            if name == "retrieval" and file is not None:
-                figures[name] = case_queries(
-                    service, state.settings, file, minilm=minilm, show=show
-                )
-            elif name == "retrieval":
+            if name == "retrieval" and file is None:
                 figures |= retrieval(
                     service, state.settings, threads, minilm=minilm and what == name, report=report
                 )
+            elif name == "retrieval" and file is not None:
+                figures[name] = case_queries(
+                    service, state.settings, file, minilm=minilm, show=show
+                )
             elif name == "diagnosis" and threads is not None:
                 figures[name] = _diagnosis(state, threads, report, negatives)
-            elif name == "fixes" and threads is not None:
-                figures[name] = _fixes(service, threads, file, show=show)
-            elif name == "notes":
-                figures[name] = _notes(service, file, show=show)
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
-            elif name == "second-reader":
-                figures[name] = (
-                    _recorded_answers(service, threads, file)
-                    if threads is not None and file is not None
-                    else _second_reader(service)
-                )
             else:
-                statements = name == "statements"
-                figures[name] = (
-                    _statements(service, file, show=show) if statements else _knowledge(service)
-                )
+                figures[name] = MEASURES[name](asked)
     if form == "json":
         write_json(figures)
         return
@@ -238,6 +245,22 @@ def _fixes(service: Service, threads: Path, path: Path | None, *, show: bool) ->
         }
         for name, some in {"in all": asked, **halves}.items()
     }
+
+
+def _alike(service: Service, threads: Path, *, show: bool) -> Figures | Tables:
+    """Whether the cases shown are alike; with `show` those that are not."""
+    from kb.evaluation.alike import alike_figures, not_alike, shown_cases
+    from kb.train.threads import load_threads
+
+    shown = shown_cases(service, load_threads(threads))
+    if show:
+        return {
+            "cases of another cause that are shown": {
+                f"{one.thread} {one.case}": f"{one.score:.2f} {one.cause}, not {one.causes[0]}"
+                for one in not_alike(shown)
+            }
+        }
+    return {"cases shown that are alike": {k: str(v) for k, v in alike_figures(shown).items()}}
 
 
 def _notes(service: Service, path: Path | None, *, show: bool) -> Figures | Tables:
@@ -426,3 +449,20 @@ def _shipped_only(state: State) -> Iterator[Service]:
             yield service
         finally:
             service.close()
+
+
+def _read_again(asked: _Asked) -> Figures | Tables:
+    """What the second reader does, or did where its answers are on record."""
+    if asked.threads is not None and asked.file is not None:
+        return _recorded_answers(asked.service, asked.threads, asked.file)
+    return _second_reader(asked.service)
+
+
+MEASURES: Mapping[str, Callable[[_Asked], Figures | Tables]] = {
+    "knowledge": lambda asked: _knowledge(asked.service),
+    "fixes": lambda asked: _fixes(asked.service, asked.labelled, asked.file, show=asked.show),
+    "alike": lambda asked: _alike(asked.service, asked.labelled, show=asked.show),
+    "statements": lambda asked: _statements(asked.service, asked.file, show=asked.show),
+    "notes": lambda asked: _notes(asked.service, asked.file, show=asked.show),
+    "second-reader": _read_again,
+}

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from kb.errors import InputError
 from kb.evaluation.intervals import share
-from kb.evaluation.measure import held_out_samples
+from kb.evaluation.measure import held_out_verdicts
 from kb.evaluation.published import Interval
 from kb.knowledge.load import Knowledge
 from kb.service import Service
-from kb.train.samples import causes_of, judge, relate
+from kb.train.samples import relate
 from kb.train.threads import LabelledThread
-from kb.train.weights import CrossFit
 from kb.types.answer import Diagnosis
 from kb.types.vocabulary import Language
 
@@ -102,17 +101,14 @@ def ask_fixes(
         InputError: `known` has a thread that is not among `threads`.
     """
     relations = relate(threads, service)
-    samples, more, _ = held_out_samples(threads, service, relations)
-    fitted = CrossFit(samples, causes_of(service), more)
-    numbers = {thread.id: number for number, thread in enumerate(threads)}
+    verdict_of = held_out_verdicts(service, threads, relations)
+    by_id = {thread.id: thread for thread in threads}
     answers = []
     for item in known:
-        if item.thread not in numbers:
+        thread = by_id.get(item.thread)
+        if thread is None:
             raise InputError(f"no thread {item.thread!r}", todo="give the threads it was made for")
-        number = numbers[item.thread]
-        thread = threads[number]
-        verdict = judge(thread.text, service, relations.excluded[thread.id])
-        verdict = replace(verdict, ranking=fitted.rank(samples[number]))
+        verdict = verdict_of(thread)
         language: Language = "en" if thread.language == "en" else "zh"
         answer = service.render(verdict, language=language, top=len(service.knowledge.causes))
         answers.append(

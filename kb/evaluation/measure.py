@@ -180,6 +180,21 @@ def held_out_samples(
     return [reader.read(one) for one in samples], [reader.read(one) for one in more], reader
 
 
+def held_out_verdicts(
+    service: Service, threads: Sequence[LabelledThread], relations: Relations
+) -> Callable[[LabelledThread], Verdict]:
+    """What judges a thread by weights that never saw its project, and without its own cases."""
+    samples, more, _ = held_out_samples(threads, service, relations)
+    fitted = CrossFit(samples, causes_of(service), more)
+    by_thread = {thread.id: sample for thread, sample in zip(threads, samples, strict=True)}
+
+    def verdict_of(thread: LabelledThread) -> Verdict:
+        verdict = judge(thread.text, service, relations.excluded[thread.id])
+        return replace(verdict, ranking=fitted.rank(by_thread[thread.id]))
+
+    return verdict_of
+
+
 def measure(
     service: Service, threads: Sequence[LabelledThread], healthy: Path | None = None
 ) -> Measured:
