@@ -37,7 +37,7 @@ LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Request:
     """What one measure is asked with."""
 
     service: Service
@@ -130,7 +130,7 @@ def command(
     _check_usage(what, chosen, threads=threads, file=file, report=report, record=record)
     figures: dict[str, Figures | Tables] = {}
     with state.service() as service:
-        asked = _Asked(service=service, threads=threads, file=file, show=show)
+        request = _Request(service=service, threads=threads, file=file, show=show)
         for name in chosen:
             if name == "retrieval" and file is None:
                 figures |= retrieval(
@@ -145,7 +145,7 @@ def command(
             elif name == "first-sight" and file is not None:
                 figures[name] = _first_sight(service, file, record)
             else:
-                figures[name] = MEASURES[name](asked)
+                figures[name] = MEASURES[name](request)
     if form == "json":
         write_json(figures)
         return
@@ -451,18 +451,20 @@ def _shipped_only(state: State) -> Iterator[Service]:
             service.close()
 
 
-def _read_again(asked: _Asked) -> Figures | Tables:
+def _read_again(request: _Request) -> Figures | Tables:
     """What the second reader does, or did where its answers are on record."""
-    if asked.threads is not None and asked.file is not None:
-        return _recorded_answers(asked.service, asked.threads, asked.file)
-    return _second_reader(asked.service)
+    if request.threads is not None and request.file is not None:
+        return _recorded_answers(request.service, request.threads, request.file)
+    return _second_reader(request.service)
 
 
-MEASURES: Mapping[str, Callable[[_Asked], Figures | Tables]] = {
-    "knowledge": lambda asked: _knowledge(asked.service),
-    "fixes": lambda asked: _fixes(asked.service, asked.labelled, asked.file, show=asked.show),
-    "alike": lambda asked: _alike(asked.service, asked.labelled, show=asked.show),
-    "statements": lambda asked: _statements(asked.service, asked.file, show=asked.show),
-    "notes": lambda asked: _notes(asked.service, asked.file, show=asked.show),
+MEASURES: Mapping[str, Callable[[_Request], Figures | Tables]] = {
+    "knowledge": lambda request: _knowledge(request.service),
+    "fixes": lambda request: _fixes(
+        request.service, request.labelled, request.file, show=request.show
+    ),
+    "alike": lambda request: _alike(request.service, request.labelled, show=request.show),
+    "statements": lambda request: _statements(request.service, request.file, show=request.show),
+    "notes": lambda request: _notes(request.service, request.file, show=request.show),
     "second-reader": _read_again,
 }

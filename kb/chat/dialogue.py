@@ -21,9 +21,11 @@ from kb.chat.incidents import is_just_begun, with_earlier, with_incident
 from kb.chat.intents import NO_ANSWER, IntentReader
 from kb.chat.meaning import Meaning, Situation, UserRequest
 from kb.chat.model_reading import MessageModel
+from kb.chat.replies import words_of
 from kb.chat.reply import ReplyWriter
 from kb.chat.sentences import sentences
 from kb.chat.types import (
+    CheckResult,
     Conversation,
     Intent,
     Reply,
@@ -32,6 +34,7 @@ from kb.chat.types import (
 from kb.diagnose.signals import Signal
 from kb.text.tokenizer import default_tokenizer
 from kb.types.incident import LogReading
+from kb.types.vocabulary import Polarity
 
 if TYPE_CHECKING:
     from kb.second_reader.message_reading import MessageReading
@@ -229,6 +232,9 @@ class Dialogue:
         meaning = replace(meaning, requests=noted, text=text)
         if meaning.job == "new":
             return self._new_job(conversation, reading, meaning)
+        if meaning.check_result is not None and self._tells_other(meaning.check_result):
+            told = replace(meaning, check_result=None, remark=meaning.check_result.quote)
+            return self._steps.remark(conversation, reading, told)
         if meaning.cannot_answer or meaning.check_result is not None:
             return self._check_answered(conversation, meaning)
         if conversation.reading is not None and not meaning.retracted:
@@ -249,6 +255,19 @@ class Dialogue:
         if meaning.remark:
             return self._steps.remark(cleared, reading, meaning)
         return Step(conversation=cleared, requests=(UserRequest(intent="log"),), asks=False)
+
+    def _tells_other(self, result: CheckResult) -> bool:
+        """Whether what was taken as an answer reports trouble of which the check says nothing.
+
+        "Two threads send at once" tells more than that the stacks differ.
+        """
+        engine = self._service.engine
+        check = find_check(self._service.knowledge, result.check)
+        asked = engine.topics_in("\n".join(words_of(check))) if check is not None else frozenset()
+        told = engine.statements(result.quote)
+        return any(
+            item.polarity is Polarity.TROUBLE and item.topic.id not in asked for item in told
+        )
 
     def _check_answered(self, conversation: Conversation, meaning: Meaning) -> Step:
         """An outcome of a check, with what is told and asked beside it; or on to the next check."""

@@ -140,7 +140,7 @@ class ReplyReader:
         """The outcome of the first of `checks` that `text` reports with that probability."""
         named = set(self._phrases.causes_in(text))
         for check in checks:
-            if named.difference(*map(self._phrases.causes_in, _words_of(check))):
+            if named.difference(*map(self._phrases.causes_in, words_of(check))):
                 continue  # it speaks of something else: “it's InfiniBand, two nodes are fine”
             read = self._answers.read(text, check)
             best = max(range(len(read)), key=read.__getitem__)
@@ -149,7 +149,7 @@ class ReplyReader:
         return None
 
 
-def _words_of(check: Check) -> list[str]:
+def words_of(check: Check) -> list[str]:
     """What a check says of itself, in both languages, with its command."""
     texts = [check.tells, *(outcome.observation for outcome in check.outcomes)]
     return [check.command, *(one for text in texts for one in (text.zh, text.en))]

@@ -20,6 +20,7 @@ from kb.types.vocabulary import EvidenceKind, Polarity, Standing
 
 DENIED_SHARE = -0.4  # a denied cue counts the other way, weakly: people deny what they looked at
 ASKED_SHARE = 0.3  # of trouble: who asks or guesses has seen no more than the hang
+TOLD_SHARE = 1.6  # of trouble that somebody reports of an incident: it was looked for and found
 IN_VAIN_SHARE = -0.4  # of what a change would have cured
 COUNTER = frozenset({Polarity.IN_ORDER, Polarity.DENIED, Polarity.TRIED_IN_VAIN})
 SUPPOSED = frozenset({Polarity.ASKED, Polarity.GUESSED})
@@ -98,11 +99,19 @@ def statement_signals(
     statements: Sequence[TopicStatement],
     hits: Sequence[CueHit],
     places: Sequence[tuple[str, int]] = (),
+    *,
+    added_chars: int = 0,
 ) -> list[Signal]:
-    """Signals of statements, each topic and polarity once, where no cue's hit says as much."""
+    """Signals of statements, each topic and polarity once, where no cue's hit says as much.
+
+    Trouble that is reported later, in the first `added_chars`, is an answer: it weighs for the
+    causes of its topic. In a description it is the learned reader's to weigh.
+    """
     signals: dict[str, Signal] = {}
     for item in statements:
         weights = statement_weights(item.topic, item.polarity)
+        if item.polarity is Polarity.TROUBLE and item.left < added_chars:
+            weights = _share(item.topic.trouble, TOLD_SHARE)
         name = f"topic:{item.topic.id}:{item.polarity}"
         if item.standing is Standing.GENERIC:
             continue  # "the GPU": too general to weigh

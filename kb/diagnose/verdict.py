@@ -196,7 +196,9 @@ class Engine:
             *conflict_signals(conflicts),
             *harm_signals(find_harms(reading, self._knowledge.advice, torch=torch or None)),
             *cue_signals(hits, reading.word_places),
-            *statement_signals(statements, hits, reading.word_places),
+            *statement_signals(
+                statements, hits, reading.word_places, added_chars=reading.added_chars
+            ),
         )
 
     def _only_names(self, hit: CueHit, reading: LogReading) -> bool:

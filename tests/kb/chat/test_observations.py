@@ -16,6 +16,7 @@ from tests.kb.chat.conftest import TIMEOUT_LOG, CheckedChat, Talker
 NO_STATEMENTS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "no_statements.yaml").read_text(encoding="utf-8")
 )
+FACT = 0.05  # by which a fact raises its cause, at least; the smallest here rises by .09
 MOVED = 0.005  # probability by which the ranking may differ
 SHARED = 0.02  # by which others may gain what a denied cause loses
 
@@ -101,6 +102,29 @@ def ranking_of(chat: CheckedChat, conversation: str) -> dict[str, float]:
     verdict = chat.verdict(conversation)
     assert verdict is not None
     return {one.cause: one.probability for one in verdict.ranking.causes}
+
+
+@pytest.mark.parametrize(
+    ("fact", "cause"),
+    [
+        ("df says /data is at 100 %", "checkpoint-io"),
+        ("rank 3 gets 12 batches fewer than the rest", "uneven-data"),
+        ("kernel killed python on node 4 for using too much memory", "rank-crash"),
+        ("two threads issue collectives at once", "comm-deadlock"),
+        ("磁盘写满了", "checkpoint-io"),
+        ("两个进程都跑在 0 号卡上", "device-mapping"),
+        ("第一步编译花了 25 分钟", "timeout-too-short"),
+    ],
+)
+def test_a_reported_fact_moves_the_cause_of_its_topic(
+    chat: CheckedChat, fact: str, cause: str
+) -> None:
+    """Also where no cue has its words, and where it could be taken as an answer to the check."""
+    identifier = chat.say(TIMEOUT_LOG).conversation
+    before = ranking_of(chat, identifier)
+    chat.say(fact, conversation=identifier)
+    assert ranking_of(chat, identifier)[cause] >= before[cause] + FACT
+    assert chat.conversation(identifier).remarks == (fact,)
 
 
 @pytest.mark.parametrize("item", NO_STATEMENTS, ids=[one["text"] for one in NO_STATEMENTS])
