@@ -353,19 +353,33 @@ class SilenceWatch:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP stop what is done after the job as Ctrl-C does, with a clean end."""
+    """Let SIGTERM and SIGHUP stop what is done after the job as Ctrl-C does, with a clean end.
+
+    Python ignores what is raised inside a callback of the garbage collector: it is raised again.
+    """
     numbers = [
         number
         for number in (signal.SIGTERM, signal.SIGHUP)
         if signal.getsignal(number) is signal.SIG_DFL  # under nohup it is not
     ]
-    for number in numbers:
-        signal.signal(number, signal.default_int_handler)
+    taken = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    taken[signal.SIGALRM] = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    report = sys.unraisablehook
+
+    def again(ignored: sys.UnraisableHookArgs) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        else:
+            report(ignored)
+
+    sys.unraisablehook = again
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = report
+        for number, handler in taken.items():
+            signal.signal(number, handler)
 
 
 def scratch() -> tempfile.TemporaryDirectory[str]:

@@ -15,6 +15,7 @@ import sys
 import termios
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -646,6 +647,34 @@ def test_a_signal_during_the_diagnosis_ends_it_cleanly(
     assert process.returncode == 7, rest
     assert b"no diagnosis: stopped" in rest
     assert list(tmp_path.iterdir()) == []
+
+
+def _drop_and_wait(modules: list[Any]) -> None:
+    modules.clear()
+    threading.Event().wait(DEADLINE_S)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_stop_that_python_ignores_comes_again(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """What is raised in a callback of the garbage collector is only reported there."""
+
+    class Module:
+        """Something with weak references."""
+
+    reports: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    modules = [Module(), Module()]
+    references = [
+        weakref.ref(modules[0], lambda _: signal.raise_signal(number)),
+        weakref.ref(modules[1], lambda _: signal.strsignal(-1)),
+    ]
+    with pytest.raises(KeyboardInterrupt), watched_process.stoppable():
+        _drop_and_wait(modules)
+    assert [reference() for reference in references] == [None, None]
+    assert len(reports) == 1, "what else a callback raises is reported as ever"
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
