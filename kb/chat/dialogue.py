@@ -229,6 +229,8 @@ class Dialogue:
         self, conversation: Conversation, text: str, reading: LogReading, meaning: Meaning
     ) -> Step:
         noted = tuple(self._noted(request) for request in meaning.requests)
+        if meaning.remark:  # a fact is answered; what nothing of ours answers beside it is not
+            noted = tuple(one for one in noted if one.intent not in NO_ANSWER or one.form)
         meaning = replace(meaning, requests=noted, text=text)
         if meaning.job == "new":
             return self._new_job(conversation, reading, meaning)

@@ -29,6 +29,10 @@ class ShownTexts:
         quotes = long_quotes(line)
         return bool(quotes) and quotes <= self._quotes
 
+    def names(self, title: str) -> bool:
+        """Whether a line had that title in it."""
+        return any(title in text for text in self._texts)
+
     def says(self, text: str) -> bool:
         """Whether a line said just that."""
         return text in self._texts

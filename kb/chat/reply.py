@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -139,6 +139,7 @@ class ReplyWriter:
                 else:
                     first = [_pointed_at(answer, item, shown) for item in first]
                 others = new
+            first, others = _unsaid(first, said), _unsaid(others, said)
             if answer.request.intent in WHOLE:
                 said |= dict.fromkeys((*first, *others))
             else:
@@ -185,6 +186,17 @@ class ReplyWriter:
         last = conversation.open_checks[-1:]
         check = find_check(self._service.knowledge, last[0]) if last else None
         return check is not None and not ShownTexts(conversation.turns).has_command(check.command)
+
+
+def _unsaid(lines: Iterable[Statement], earlier: Iterable[Statement]) -> list[Statement]:
+    """The lines of an answer that tell of no fix and no step that another answer has told."""
+    told = "\n".join(line.text for line in earlier)
+
+    def is_said(line: Statement) -> bool:
+        quote = line.citations[0].quote if line.citations else ""
+        return line.role in DOING and bool(quote) and not line.command and quote in told
+
+    return [line for line in lines if not is_said(line)]
 
 
 def _is_for_job(answer: IntentAnswer, line: Statement) -> bool:

@@ -52,7 +52,7 @@ class Step:
         conversation: as it is now; `previous` as it was, where the incident's causes may move.
         asks: whether the reply ends with a question.
         event: merged, repeated, other, asked_new, answered, skip, complaint, retracted, ended,
-            helped, settled, or empty.
+            helped, trying, settled, or empty.
         other_job: why the logs pasted are of another job.
         retracted_remarks: those the message took back; `instead` is what counts in their place.
         shown_changes: those of an earlier reply that is repeated.

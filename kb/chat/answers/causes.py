@@ -7,8 +7,9 @@ from kb.chat.checks import mid_sentence, open_question
 from kb.chat.sentences import sentences
 from kb.diagnose.fixes import Job, order_fixes
 from kb.diagnose.wording import is_likely, model_percent
+from kb.text.tokenizer import default_tokenizer
 from kb.types.incident import Incident
-from kb.types.knowledge import Fix
+from kb.types.knowledge import Fix, Pattern
 
 FOR_SHOWN = 2
 SENTENCES_SHOWN = 2  # of how a cause comes about
@@ -104,7 +105,7 @@ def _say_against(answer: IntentAnswer, cause: str) -> None:
 
 
 def _say_absent(answer: IntentAnswer, cause: str) -> None:
-    """The most typical lines of a cause that the log does not have."""
+    """A typical line of a cause that the log does not have, the one asked about first."""
     signals = answer.assessment.signals if answer.assessment else {}
     seen = {signal.reason_id for signal in signals.values()}
     typical = [
@@ -114,8 +115,16 @@ def _say_absent(answer: IntentAnswer, cause: str) -> None:
         and pattern.id not in seen
         and pattern.causes.get(cause, 0.0) >= TYPICAL_NATS
         and pattern.causes[cause] == max(pattern.causes.values())
+        and not answer.is_for_others((), pattern.means.en)
     ]
-    typical.sort(key=lambda pattern: (-pattern.causes[cause], pattern.id))
+    asked = set(default_tokenizer().tokens(answer.question_text))
+
+    def near(pattern: Pattern) -> tuple[int, float, str]:
+        told = f"{pattern.means.zh} {pattern.means.en}"
+        common = len(asked.intersection(default_tokenizer().tokens(told)))
+        return -common, -pattern.causes[cause], pattern.id
+
+    typical.sort(key=near)
     for pattern in typical[:ABSENT_SHOWN]:
         means = pattern.means.get(answer.language)
         answer.say_of(

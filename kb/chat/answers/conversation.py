@@ -9,6 +9,8 @@ from kb.chat.assessment import CHECK_RESULT
 from kb.chat.types import CheckResult
 from kb.diagnose.wording import model_percent
 
+WORTH_A_LOOK = 0.04  # probability of the next cause; below it nothing known points there
+
 
 def answer_language(answer: IntentAnswer) -> None:
     """The language changes; what was said last follows in it."""
@@ -69,9 +71,11 @@ def answer_outcome(answer: IntentAnswer) -> None:
     else:
         answer.say_of("note", "chat.outcome_not", subject)
         say_changes(answer)
-        answer.focus = next(iter(answer.ranked), "")
-        answer.say_of("verdict", "chat.then_next", answer.focus)
-        say_first_fix(answer, answer.focus)
+        others = [cause for cause in answer.ranked if cause != subject]
+        answer.focus = next(iter(others), "")
+        if answer.focus and answer.ranked[answer.focus].probability >= WORTH_A_LOOK:
+            answer.say_of("verdict", "chat.then_next", answer.focus)
+            say_first_fix(answer, answer.focus)
 
 
 def say_kept(answer: IntentAnswer) -> bool:

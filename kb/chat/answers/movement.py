@@ -54,6 +54,21 @@ def listing(answer: IntentAnswer, quotes: tuple[str, ...]) -> str:
     return words.listing(words("chat.quoted", quote=shorten(quote)) for quote in quotes)
 
 
+def say_next_fix(answer: IntentAnswer, cause: str) -> None:
+    """The fix to try by now: the first, or the first of the others that no reply has named."""
+    told = len(answer.statements)
+    say_first_fix(answer, cause)
+    if len(answer.statements) == told or not answer.shown.holds(answer.statements[-1]):
+        return
+    answer.statements.pop()
+    for fix in fixes_of(answer, cause):
+        title, command = fix.title.get(answer.language), "".join(fix.commands[:1])
+        values = {"quote": title, "title": title, "command": command}
+        if not answer.shown.names(title):
+            answer.say_of("fix", "chat.try_next", cause, pages=fix.sources, **values)
+            return
+
+
 def say_first_fix(answer: IntentAnswer, cause: str) -> None:
     """The fix that every face names first; a check is asked as a question."""
     step = answer.diagnosis.first_fix if answer.diagnosis else None

@@ -30,6 +30,7 @@ from kb.types.knowledge import Cause, Check, Fix
 
 FITTING_FIX = 1.3  # points of likeness from which a fix is what a question speaks of
 POSSIBLE_FIX = 0.7  # of those points, from which it is a fix of a possible cause
+NAMED_FIX = 0.6  # share of what a question names, from which a fix is the very thing asked about
 POINTS_OF_ONE = 1.0  # such points that a nearly certain cause is worth beside an unlikely one
 NOTE_SURELY = 0.62  # score of a note that answers whatever is asked
 NOTE_ANSWERS = 0.5  # of one that answers a question of what something means or how
@@ -223,6 +224,8 @@ def _say_would_help(answer: IntentAnswer, cause: Cause, fix: Fix) -> None:
     label = "chat.would_help_if" if share >= POSSIBLE else "chat.would_hardly_help"
     if leading is None or leading.id == cause.id:
         label = "chat.would_help"
+    if _coverage(answer, fix) < NAMED_FIX:
+        label = "chat.nearest_fix"
     steps = _nearest_first([step.get(answer.language) for step in fix.steps], answer)
     reason = steps[0] if steps else fix.title.get(answer.language)
     answer.say_of(
@@ -245,6 +248,15 @@ def _say_would_help(answer: IntentAnswer, cause: Cause, fix: Fix) -> None:
         text = fix.caution.get(answer.language)
         answer.say_of("warning", "chat.caution", cause.id, quote=text, caution=text)
     answer.focus = cause.id
+
+
+def _coverage(answer: IntentAnswer, fix: Fix) -> float:
+    """The share of what a question names that a fix speaks of."""
+    tokens = default_tokenizer().tokens
+    asked = {word for word in tokens(answer.question_text) if not answer.phrases.is_filler(word)}
+    texts = [fix.title, *fix.steps, *filter(None, (fix.caution,))]
+    told = {*tokens(" ".join((*(f"{text.zh} {text.en}" for text in texts), *fix.commands)))}
+    return len(asked & told) / max(len(asked), 1)
 
 
 def _nearest_first(steps: list[str], answer: IntentAnswer) -> list[str]:

@@ -7,9 +7,9 @@ from kb.chat.answers.answer import (
     cite_line,
     cite_remark,
 )
-from kb.chat.answers.causes import POSSIBLE, answer_next, say_runner_up
+from kb.chat.answers.causes import POSSIBLE, answer_next, say_confirm, say_runner_up
 from kb.chat.answers.conversation import observation, say_kept
-from kb.chat.answers.movement import listing, say_changes, say_first_fix
+from kb.chat.answers.movement import listing, say_changes, say_first_fix, say_next_fix
 from kb.chat.answers.settings import cite_setting
 from kb.chat.types import Citation, Statement
 from kb.types.answer import Diagnosis, RankedCause
@@ -92,14 +92,19 @@ def _say_effect(answer: IntentAnswer, leading: RankedCause, *, is_same: bool) ->
     elif denied and answer.request.is_denial and answer.ranked[denied[0]].probability < POSSIBLE:
         answer.say_of("note", "chat.denied", denied[0])
         return
-    elif is_alone:
+    elif is_alone and answer.step.event != "trying":
         answer.say_of("verdict", "chat.nothing_moved", leading.id)
-        return
     shown = {change.cause for change in answer.changes[:CHANGES_SHOWN]}
-    if not is_same or (is_alone and leading.id not in shown):
+    is_unnamed = is_alone and bool(answer.changes) and leading.id not in shown
+    if not is_same or is_unnamed:
         answer.say_of("verdict", "chat.still_leads" if is_same else "chat.now_leads", leading.id)
-    if is_alone and not is_same:
+    if answer.step.event == "trying":
+        answer.say("note", "chat.tell_how_it_ends")
+        say_confirm(answer, leading.id)
+    elif is_alone and not is_same:
         say_first_fix(answer, leading.id)
+    elif is_alone and answer.question is None:
+        say_next_fix(answer, leading.id)
     answer.focus = leading.id
 
 

@@ -194,3 +194,34 @@ def test_an_experiment_is_no_end(talk: Talker, said: str) -> None:
     """What still hangs, or is only meant to be done, ends nothing."""
     reply = talk(TIMEOUT_LOG, said)[-1]
     assert reply.question is None or reply.question.check != CONFIRM
+
+
+def test_a_question_beside_a_fact_is_answered(talk: Talker) -> None:
+    """What a note answers is told beside what the fact moves."""
+    *_, reply = talk(TIMEOUT_LOG, "Rank 3 is far behind the others. btw what does SeqNum mean?")
+    assert any("SeqNum" in line.text for line in reply.statements if line.role == "verdict")
+
+
+def test_what_is_denied_is_not_the_next_to_look_at(talk: Talker) -> None:
+    """Of the causes left the first follows."""
+    *_, before, reply = talk(TIMEOUT_LOG, "two 3090s, no NVLink", "no, it is not P2P")
+    title = "GPU peer-to-peer or topology is broken"
+    assert title in texts(before)
+    later = [line.text for line in reply.statements if line.text.startswith("Then the next")]
+    assert not any(title in text for text in later)
+
+
+def test_a_fix_is_told_once_in_a_reply(talk: Talker) -> None:
+    """Two questions of one message do not repeat it."""
+    *_, reply = talk(OOM_LOG, "what should I do first? and how do I fix it?")
+    named = [line.citations[0].quote for line in reply.statements if line.role == "fix"]
+    assert named
+    assert len(named) == len(set(named))
+
+
+def test_a_fix_that_is_not_the_thing_asked_about_is_called_the_nearest(talk: Talker) -> None:
+    """A yes is said of what is asked alone."""
+    *_, reply = talk(
+        TIMEOUT_LOG, "two 3090s hang, one alone is fine", "shall I paint the cables red instead?"
+    )
+    assert "Yes, by what is known" not in texts(reply)
