@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.chat import acts, check_answers
-from kb.chat.acts import ActReader
+from kb.chat.acts import ACTS, PROGRESSES, ActReader, ProgressReader
 from kb.chat.assessment import verdict_of
 from kb.chat.check_answers import CheckAnswerReader
 from kb.chat.checks import open_question
@@ -257,5 +257,8 @@ def open_intents(data: Path, knowledge: Knowledge) -> IntentReader:
     def scorer(folder: str) -> TextScorer:
         return TextScorer(load_model(data / folder), embedder, normalise, folder)
 
-    read = SentenceReader(load_phrases(data, knowledge), knowledge, ActReader(scorer(acts.FOLDER)))
+    phrases = load_phrases(data, knowledge)
+    act_reader = ActReader(scorer(acts.FOLDER), ACTS, acts.FOLDER)
+    progress = ProgressReader(scorer(acts.PROGRESS_FOLDER), PROGRESSES, acts.PROGRESS_FOLDER)
+    read = SentenceReader(phrases, knowledge, act_reader, progress)
     return IntentReader(read, ReplyReader(read, CheckAnswerReader(scorer(check_answers.FOLDER))))

@@ -91,8 +91,7 @@ class IncidentSteps:
     def remark(self, conversation: Conversation, reading: LogReading, meaning: Meaning) -> Step:
         """A statement about the incident; without one it is the incident itself."""
         remark = meaning.remark[:MAX_REMARK_CHARS]
-        thanks = meaning.has_thanks
-        heard = self._intents.remark(remark, has_thanks=thanks, message=meaning.text)
+        heard = self._intents.remark(remark, message=meaning.text)
         requests = (heard, *meaning.requests)
         if conversation.reading is None:
             told = self._intents.observations
@@ -100,7 +99,13 @@ class IncidentSteps:
             certain = without_sentences(reading, unsure)
             reading = certain if certain.words.strip() else reading
             return Step(conversation=with_incident(conversation, reading), requests=requests)
-        added = self.with_remark(conversation, remark, meaning.statements)
+        reader = self._intents.sentence_reader
+        is_awaited = reader.tells_progress if heard.is_trying else reader.is_trying
+        facts = [one for one in sentences(remark) if not is_awaited(one)]
+        added = self.with_remark(conversation, " ".join(facts), meaning.statements)
+        if heard.is_trying:
+            step = Step(conversation=added, requests=requests, previous=conversation)
+            return replace(step, event="trying", asks=False)
         if heard.has_helped:
             heard = replace(heard, text=meaning.text or remark)
             return self._helped(conversation, added, (heard,))

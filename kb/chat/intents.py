@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from kb.chat.meaning import Job, Meaning, Situation, UserRequest
@@ -36,9 +35,6 @@ MAX_REQUESTS = 2  # answered of one message, the last ones
 FEW_WORDS = 2  # a message of so few unknown words is unclear rather than off topic
 CERTAIN = 0.75  # of an act that is read against what stands in a log
 ORDERED = 0.6  # of an order that stands in a log
-HELPED = 0.25  # of having mended it, from which it is asked whether that was it
-CONCLUDED = 0.02  # the same where it says besides what it was
-THANKED = 0.6  # of thanks beside it
 RETRACTED = 0.2  # of taking back, beside words that do
 NO_ANSWER: frozenset[Intent] = frozenset({"unclear", "off_topic"})
 # Intents about an incident: without one, a message that reports a hang is the incident itself.
@@ -148,40 +144,17 @@ class IntentReader:
         shares = self._acts.read(line)
         return max(shares[act] for act in ORDERING) >= ORDERED
 
-    def remark(self, text: str, *, has_thanks: bool = False, message: str = "") -> UserRequest:
-        """A remark to be answered, with the causes it names and whether it denies them."""
-        request, told = self.sentence_reader.request("tell", text), sentences(text)
-        concludes = any(self.phrases.concludes(item) for item in sentences(message or text))
-        least = partial(
-            self._least_fixed,
-            has_thanks=has_thanks,
-            concludes=concludes,
-            goes_on=any(map(self.phrases.is_still_trouble, told)),
-        )
-        helped = any(
-            self._acts.read(item)["fixed"] >= least(item)
-            and not self.asks(item)
-            and not self.phrases.is_still_trouble(item)
-            for item in told
-        )
-        return replace(request, has_helped=helped)
+    def remark(self, text: str, *, message: str = "") -> UserRequest:
+        """A remark to be answered, with the causes it names and whether it denies them.
 
-    def _least_fixed(
-        self, sentence: str, *, has_thanks: bool, concludes: bool, goes_on: bool
-    ) -> float:
-        """From which probability of “fixed” a sentence tells what mended it.
-
-        Less where it speaks of the end of the trouble and another says what it was; words for the
-        end of it for good need no probability, unless somebody guesses or means to do something.
+        Whether it tells of what mended it is read of the whole message.
         """
-        phrases = self.phrases
-        is_cured = phrases.is_cured(sentence)
-        if phrases.is_solved(sentence):
-            unsure = phrases.is_guess(sentence) or phrases.is_intention(sentence)
-            return CONCLUDED if unsure or goes_on else 0.0
-        if is_cured and concludes:
-            return CONCLUDED
-        return HELPED if has_thanks or is_cured else CERTAIN
+        request = self.sentence_reader.request("tell", text)
+        reader, message = self.sentence_reader, message or text
+        has_helped = reader.is_solved(message)
+        return replace(
+            request, has_helped=has_helped, is_trying=not has_helped and reader.is_trying(message)
+        )
 
     def incident_meant(self, text: str) -> tuple[str, str, Literal["", "other", "earlier"]]:
         """The text before the sentence that turns to another incident, from it on, and to which."""
@@ -197,7 +170,8 @@ class IntentReader:
         phrases = self.phrases
         names_cause = bool(phrases.causes_in(text)) and not phrases.is_guess(text)
         is_trouble = phrases.is_still_trouble(text) or names_cause
-        return is_trouble and not phrases.is_cured(text) and self.sentence_reader.tells(text)
+        is_ours = self.sentence_reader.tells(text)
+        return is_trouble and is_ours and not self.sentence_reader.is_solved(text)
 
     def ask_of(self, sentence: str) -> Act:
         """The question that a sentence most likely asks, if it asks one."""
@@ -257,14 +231,14 @@ class IntentReader:
 
     def _by_sentence(self, text: str, situation: Situation) -> Meaning:
         read = _Read()
-        goes_on = any(self.phrases.is_still_trouble(one) for one in sentences(text))
+        is_unsolved = self.sentence_reader.is_unsolved(text)
         for sentence in self._joined(sentences(text)):
             act = (
                 "case"
                 if ENTRY_ID.search(sentence)
                 else self.sentence_reader.act(sentence, situation)
             )
-            if act == "fixed" and goes_on and not self.phrases.is_ending(sentence):
+            if act == "fixed" and is_unsolved:
                 act = "tell"
             asks = act in ASKING or self.phrases.is_asked(sentence)
             tells = act in TELLING or (act == "why" and self.phrases.is_explanation(sentence))
@@ -284,13 +258,24 @@ class IntentReader:
         meaning = self._weighed(text, read, situation)
         if read.is_complaint and not (read.remarks or read.requests or read.refusals):
             meaning = Meaning(is_complaint=True)
-        has_thanks = any(self._acts.read(one)["courtesy"] >= THANKED for one in sentences(text))
+        if situation.has_incident and not meaning.remark and self._tells_progress(text, meaning):
+            meaning = replace(meaning, remark=text, requests=(), is_complaint=False)
         return replace(
             meaning,
             language=read.language,
             refusals=tuple(read.refusals),
-            has_thanks=has_thanks,
         )
+
+    def _tells_progress(self, text: str, meaning: Meaning) -> bool:
+        """Whether a message tells that a change was made, or that it works, and asks nothing.
+
+        Where its acts are others than that it has to be clear.
+        """
+        reader, intents = self.sentence_reader, {one.intent for one in meaning.requests}
+        if self.phrases.is_asked(text) or "outcome" in intents or meaning.language or meaning.job:
+            return False
+        is_told = reader.is_solved(text) or reader.is_trying(text)
+        return is_told and (intents <= BESIDE or reader.is_clear_progress(text))
 
     def _joined(self, parts: Sequence[str]) -> list[str]:
         """The sentences, a question that only goes on with “or …?” joined to the one before."""
@@ -364,7 +349,7 @@ class IntentReader:
         """Weigh requests and remarks: a report without an incident is an incident."""
         requests, remark, job = read.requests, " ".join(read.remarks), read.job
         if len(requests) > 1 or remark:
-            kept = [item for item in requests if item.intent not in BESIDE or item.form]
+            kept = [item for item in requests if item.intent not in BESIDE or self._asks(item)]
             requests = kept[-MAX_REQUESTS:] or ([] if remark else requests[:1])
         if not situation.has_incident and self._is_report(text, remark, situation):
             about = tuple(item for item in requests if item.intent in ("setting", "how_to"))
@@ -381,13 +366,14 @@ class IntentReader:
             is_evidence = situation.has_incident and bool(remark)
             if not (is_evidence and (situation.has_evidence or self.sentence_reader.tells(remark))):
                 return Meaning(requests=tuple(requests), job=job)
-            answerable = tuple(
-                item for item in requests if item.intent not in {*NO_ANSWER, "courtesy"}
-            )
-            return Meaning(remark=remark, requests=answerable, job=job)
+            return Meaning(remark=remark, requests=tuple(requests), job=job)
         if job and not remark:
             return Meaning(job=job)
         return replace(self._stated(remark or text, situation), job=job)
+
+    def _asks(self, request: UserRequest) -> bool:
+        """Whether a request that its intent tells nothing of has the form of a question."""
+        return bool(request.form) or (request.intent in NO_ANSWER and self.asks(request.text))
 
     def _is_report(self, text: str, remark: str, situation: Situation) -> bool:
         """Whether a message tells of an incident, whatever it asks besides."""

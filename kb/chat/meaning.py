@@ -60,6 +60,7 @@ class UserRequest:
         is_denial: whether it says that what it names is in order.
         is_guess: whether what it names is only guessed or asked.
         has_helped: whether it may tell of what mended it.
+        is_trying: whether it says that the outcome of a change is awaited.
         form: what a question asks for, where its words tell.
         cases: those of an earlier reply that is repeated in another language, in its order.
     """
@@ -78,6 +79,7 @@ class UserRequest:
     is_denial: bool = False
     is_guess: bool = False
     has_helped: bool = False
+    is_trying: bool = False
     form: QuestionForm = ""
     cases: tuple[str, ...] = ()
 
@@ -100,7 +102,6 @@ class Meaning:
         statements: what a language model read in the remark.
         refusals: sentences that say that something cannot or will not be run.
         is_complaint: whether it is about our answers and asks nothing.
-        has_thanks: whether it thanks, as who is done does.
     """
 
     text: str = ""
@@ -116,4 +117,3 @@ class Meaning:
     statements: tuple[ReadStatement, ...] = ()
     refusals: tuple[str, ...] = ()
     is_complaint: bool = False
-    has_thanks: bool = False

@@ -145,7 +145,6 @@ class MessageModel:
                 if one.topic and situation.has_incident
             ),
             refusals=reading.refusals if situation.has_incident else (),
-            has_thanks="courtesy" in reading.acts,
             language=next((LANGUAGES[act] for act in LANGUAGES if act in reading.acts), None),
             job=next((JOBS[act] for act in JOBS if act in reading.acts), ""),
         )

@@ -67,7 +67,6 @@ class Phrasebook:
         scratching: takes back what was said right before.
         unstated: no statement of one's own: a request, an open question, advice of others, talk.
         corrections: puts right what was said; `additions` say that it holds besides.
-        solved: the end of the trouble for good.
         intentions: what the person is going to do.
         fillers: words that tell nothing of what a question is about.
         empty_passages: sentences of cases that only say that something is not known.
@@ -127,7 +126,6 @@ class Phrasebook:
     unstated: PhraseGroup
     corrections: PhraseGroup
     additions: PhraseGroup
-    solved: PhraseGroup
     intentions: PhraseGroup
     fillers: PhraseGroup
     empty_passages: PhraseGroup
@@ -185,7 +183,6 @@ class Phrasebook:
             "scratching": (self.scratching,),
             "unstated": (self.unstated,),
             "corrections": (self.corrections, self.additions),
-            "solved": (self.solved,),
             "intentions": (self.intentions,),
             "fillers": (self.fillers,),
             "empty_passages": (self.empty_passages,),
@@ -340,10 +337,6 @@ class Phrasebook:
         """Whether the text has the form of putting right what was said, and adds nothing to it."""
         return self.sets["corrections"].match(text) == (0,)
 
-    def is_solved(self, text: str) -> bool:
-        """Whether the text speaks of the end of the trouble for good."""
-        return bool(self.sets["solved"].match(text))
-
     def is_intention(self, text: str) -> bool:
         """Whether the text says what the person is going to do."""
         return bool(self.sets["intentions"].match(text))
@@ -410,10 +403,6 @@ class Phrasebook:
     def is_still_trouble(self, text: str) -> bool:
         """Whether the text speaks of trouble and of no end of it."""
         return self.sets["troubles"].match(text) == (0,)
-
-    def is_cured(self, text: str) -> bool:
-        """Whether the text speaks of the end of the trouble."""
-        return 1 in self.sets["troubles"].match(text)
 
     def is_taken_back(self, text: str) -> bool:
         """Whether the text has words that take something back."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kb.chat.acts import ActReader
+from kb.chat.acts import ActReader, ProgressReader
 from kb.chat.meaning import Situation, UserRequest
 from kb.chat.observations import ASKING, ObservationReader
 from kb.chat.phrases import ENTRY_ID, Phrasebook
@@ -21,6 +21,11 @@ from kb.types.vocabulary import Language
 
 ORDER_CHARS = 80  # an order to an assistant is short; a longer line tells more than that
 SURE = 0.45  # of an act; below it what such acts have in common decides first
+TRYING = 0.5  # probability from which it says that the outcome of a change is awaited
+NO_PROGRESS = 0.5  # below it a text rather says how far it is
+UNSOLVED = 0.5  # of both that a change was in vain and that its outcome is awaited
+CLEAR_PROGRESS = 0.9
+SOLVED = 0.6  # probability from which a message says that it works again
 RARE = 0.05  # what is left of an act that makes no sense in the situation
 STATING: frozenset[Act] = frozenset({"tell", "suspect"})
 REPLYING: frozenset[Act] = frozenset({"yes", "no", "unsure"})
@@ -76,10 +81,17 @@ _UPPER = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 class SentenceReader:
     """Reads sentences one by one; made once."""
 
-    def __init__(self, phrases: Phrasebook, knowledge: Knowledge, acts: ActReader) -> None:
-        """Read with `phrases` and the fitted model; settings are those of `knowledge`."""
+    def __init__(
+        self,
+        phrases: Phrasebook,
+        knowledge: Knowledge,
+        acts: ActReader,
+        progress: ProgressReader,
+    ) -> None:
+        """Read with `phrases` and the fitted models; settings are those of `knowledge`."""
         self.phrases = phrases
         self.acts = acts
+        self.progress = progress
         self.observations = ObservationReader(phrases, acts)
         self.asks = self.observations.asks
         self._ids = frozenset(knowledge.advice_by_id)
@@ -94,9 +106,6 @@ class SentenceReader:
         ):
             return "fixed"
         shares = dict(self.acts.read(sentence))
-        is_told = self.phrases.is_cured(sentence) and not self.phrases.is_asked(sentence)
-        if situation.has_incident and is_told and max(shares, key=shares.__getitem__) == "fixed":
-            return "fixed"
         for act in self._senseless(sentence, situation):
             shares[act] *= RARE
         for act in self._lacking(sentence):
@@ -117,6 +126,30 @@ class SentenceReader:
             best = max(sorted(group), key=shares.__getitem__)
         return best
 
+    def is_solved(self, text: str) -> bool:
+        """Whether a message says that it works again; a run that is not over yet does not."""
+        if self.phrases.is_ending(text) or self.phrases.asks_to_keep(text):
+            return True
+        return self.progress.read(text)["solved"] >= SOLVED
+
+    def is_clear_progress(self, text: str) -> bool:
+        """Whether it says without a doubt that it works or that an outcome is awaited."""
+        read = self.progress.read(text)
+        return max(read["solved"], read["trying"]) >= CLEAR_PROGRESS
+
+    def is_unsolved(self, text: str) -> bool:
+        """Whether it says that a change was in vain, or that its outcome is not known yet."""
+        read = self.progress.read(text)
+        return read["failing"] + read["trying"] >= UNSOLVED
+
+    def is_trying(self, text: str) -> bool:
+        """Whether it says that something was changed and the outcome is not known yet."""
+        return self.progress.read(text)["trying"] >= TRYING
+
+    def tells_progress(self, text: str) -> bool:
+        """Whether it rather says how far the incident is than something else."""
+        return self.progress.read(text)["none"] < NO_PROGRESS
+
     def _senseless(self, sentence: str, situation: Situation) -> Iterable[Act]:
         """Acts that a sentence cannot be, by what it names and by what was said before."""
         if not (situation.open_checks or situation.outcome_asked or situation.model_asked):
@@ -130,8 +163,6 @@ class SentenceReader:
             phrases.is_still_trouble(sentence) or phrases.is_to_us(sentence)
         ):
             yield "not_it"  # “still hangs”, “you got me wrong”: of no cause
-        if phrases.is_still_trouble(sentence):
-            yield "fixed"
 
     def _lacking(self, sentence: str) -> Iterable[Act]:
         """Acts that a sentence cannot be without a word of them."""

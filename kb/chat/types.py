@@ -73,6 +73,13 @@ Act = Literal[
     "impatient",
     "off_topic",
 ]
+# How far a message says the incident is (`kb.chat.acts`).
+Progress = Literal[
+    "none",  # says nothing of that, or what works besides
+    "trying",  # something was changed, and the outcome is not known yet
+    "failing",  # something was changed in vain
+    "solved",  # it works again
+]
 # What a question asks for by its form, where words of it tell.
 QuestionForm = Literal[
     "",

@@ -1,8 +1,9 @@
 """Fits what the chat reads messages with, on messages written for it (``data/chat/*.jsonl``).
 
-``python -m kb.train.messages`` writes two models: what a message does (`kb.chat.acts`, fitted on
-``messages.jsonl``) and which outcome of a check it reports (`kb.chat.check_answers`, fitted on
-``check_answers.jsonl``). ``--folds 5`` prints instead how often a message left out is read rightly.
+``python -m kb.train.messages`` writes three models: what a message does and how far it says the
+incident is (`kb.chat.acts`, fitted on ``messages.jsonl`` and ``progress.jsonl``), and which outcome
+of a check it reports (`kb.chat.check_answers`, fitted on ``check_answers.jsonl``). ``--folds 5``
+prints instead how often a message left out is read rightly.
 Deterministic: the same messages give the same models. Needs the extra ``fit``.
 """
 
@@ -20,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.chat import acts, check_answers
-from kb.chat.acts import ACTS, ActReader
+from kb.chat.acts import ACTS, PROGRESS_FOLDER, PROGRESSES, ActReader, ProgressReader
 from kb.chat.check_answers import NONE, TROUBLE, CheckAnswerReader, answer_class
 from kb.chat.sentences import sentences
-from kb.chat.types import Act
+from kb.chat.types import Act, Progress
 from kb.diagnose.linear_model import LinearModel, save_model
 from kb.diagnose.text_scorer import ALWAYS, TextScorer, text_features
 from kb.embed import Embedder, embedded_model
@@ -36,6 +37,11 @@ from kb.types.knowledge import Check
 from kb.types.vocabulary import Language
 
 MESSAGES, ANSWERS = Path("chat/messages.jsonl"), Path("chat/check_answers.jsonl")  # of data/
+PROGRESS = Path("chat/progress.jsonl")
+PROGRESS_STRENGTH = 6.0
+PROGRESS_COPIES = 4  # of a message written for it: alone, and beside facts that are told
+OTHERS = 6  # of messages that say nothing of it every so many is one of the fit
+FACTS = 3  # of facts that are told every so many
 ACT_STRENGTH, ANSWER_STRENGTH, TROUBLE_STRENGTH = 4.0, 8.0, 3.0  # inverse penalty on large weights
 TOLD = 6  # of the answers every so many is a message that tells a fact, too
 TOLD_CHARS = range(8, 110)  # of a sentence that tells one; a shorter one is a yes or a no
@@ -50,6 +56,13 @@ class LabelledMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     text: str
     act: Act
+
+
+class LabelledProgress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message and how far it says the incident is."""
+
+    text: str
+    progress: Progress
 
 
 class LabelledAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +84,11 @@ def read_answers(path: Path) -> list[LabelledAnswer]:
     return msgspec.json.Decoder(LabelledAnswer).decode_lines(path.read_bytes())
 
 
+def read_progress(path: Path) -> list[LabelledProgress]:
+    """The messages of a file of JSON lines."""
+    return msgspec.json.Decoder(LabelledProgress).decode_lines(path.read_bytes())
+
+
 def _table(texts: Sequence[str], embedder: Embedder) -> FeatureTable:
     """Messages as features."""
     normalise = default_tokenizer().normalise
@@ -90,14 +108,43 @@ def _fit(matrix: Any, labels: Sequence[Any], strength: float) -> Any:  # noqa: A
     return LogisticRegression(C=strength, max_iter=ROUNDS, fit_intercept=False).fit(matrix, labels)
 
 
+def _fit_classes(
+    rows: Sequence[tuple[str, str]], classes: Sequence[str], strength: float, embedder: Embedder
+) -> LinearModel:
+    """The model of `rows`, each a text and its class."""
+    table = _table([text for text, _ in rows], embedder)
+    fitted = _fit(table.matrix, [name for _, name in rows], strength)
+    columns = np.zeros((table.matrix.shape[1], len(classes)))
+    columns[table.tokens.index(ALWAYS)] = NEVER
+    columns[:, [classes.index(name) for name in fitted.classes_]] = fitted.coef_.T
+    return _model(table, classes, columns)
+
+
 def fit_acts(messages: Sequence[LabelledMessage], embedder: Embedder) -> LinearModel:
     """The model of what messages do."""
-    table = _table([message.text for message in messages], embedder)
-    fitted = _fit(table.matrix, [message.act for message in messages], ACT_STRENGTH)
-    columns = np.zeros((table.matrix.shape[1], len(ACTS)))
-    columns[table.tokens.index(ALWAYS)] = NEVER
-    columns[:, [ACTS.index(act) for act in fitted.classes_]] = fitted.coef_.T
-    return _model(table, ACTS, columns)
+    rows = [(message.text, message.act) for message in messages]
+    return _fit_classes(rows, ACTS, ACT_STRENGTH, embedder)
+
+
+def fit_progress(
+    written: Sequence[LabelledProgress],
+    messages: Sequence[LabelledMessage],
+    plain_facts: Sequence[LabelledMessage],
+    embedder: Embedder,
+) -> LinearModel:
+    """The model of how far messages say the incident is.
+
+    Messages that say what fixed it say that it is solved; questions and facts say nothing of it.
+    """
+    told = itertools.cycle(one.text for one in plain_facts)
+    rows = [(one.text, one.progress) for one in written]
+    for copy in range(1, PROGRESS_COPIES):
+        beside = ((next(told), one.text)[:: (-1) ** copy] for one in written)
+        rows += [(" ".join(pair), one.progress) for pair, one in zip(beside, written, strict=True)]
+    rows += [(one.text, "solved") for one in messages if one.act == "fixed"]
+    others = [one for one in messages if one.act not in ("fixed", "not_it")]
+    rows += [(one.text, "none") for one in (*others[::OTHERS], *plain_facts[::FACTS])]
+    return _fit_classes(rows, PROGRESSES, PROGRESS_STRENGTH, embedder)
 
 
 def fit_answers(
@@ -153,10 +200,30 @@ def judge_acts(
     for fold in range(folds):
         rest = [item for number, item in enumerate(messages) if number % folds != fold]
         model = fit_acts([*rest, *plain_facts], embedder)
-        reader = ActReader(_scorer(model, embedder, acts.FOLDER))
+        reader = ActReader(_scorer(model, embedder, acts.FOLDER), ACTS, acts.FOLDER)
         for item in messages[fold::folds]:
             shares = reader.read(item.text)
             pairs[item.act, max(shares, key=shares.__getitem__)] += 1
+    return pairs
+
+
+def judge_progress(
+    written: Sequence[LabelledProgress],
+    messages: Sequence[LabelledMessage],
+    plain_facts: Sequence[LabelledMessage],
+    embedder: Embedder,
+    folds: int,
+) -> Counter[tuple[str, str]]:
+    """How often a message written for it, left out of the fit, is read as each progress."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for fold in range(folds):
+        rest = [item for number, item in enumerate(written) if number % folds != fold]
+        model = fit_progress(rest, messages, plain_facts, embedder)
+        scorer = _scorer(model, embedder, PROGRESS_FOLDER)
+        reader = ProgressReader(scorer, PROGRESSES, PROGRESS_FOLDER)
+        for item in written[fold::folds]:
+            shares = reader.read(item.text)
+            pairs[item.progress, max(shares, key=shares.__getitem__)] += 1
     return pairs
 
 
@@ -177,11 +244,11 @@ def judge_answers(
     return found
 
 
-def act_table(pairs: Counter[tuple[str, str]]) -> str:
-    """The share read rightly, and what each act is taken for."""
+def class_table(pairs: Counter[tuple[str, str]], classes: Sequence[str]) -> str:
+    """The share read rightly, and what each class is taken for."""
     total, right = pairs.total(), sum(n for (act, read), n in pairs.items() if act == read)
     rows = [f"messages {total}, right {right / total:.3f}"]
-    for act in ACTS:
+    for act in classes:
         read = Counter({other: n for (one, other), n in pairs.items() if one == act})
         wrong = ", ".join(f"{o} {n}" for o, n in read.most_common(5) if o != act)
         rows.append(f"{act:10} {read[act]:4} of {read.total():4}  {wrong}")
@@ -212,14 +279,19 @@ def main() -> None:
     options = parser.parse_args()
     data: Path = options.data
     messages, answers = read_messages(data / MESSAGES), read_answers(data / ANSWERS)
+    written = read_progress(data / PROGRESS)
     embedder, knowledge = embedded_model(data), load_knowledge(data)
     told = facts(answers, load_reports(data / "reports"))
     checks = [check for cause in knowledge.causes for check in cause.checks if check.outcomes]
     if options.folds:
-        print(act_table(judge_acts(messages, told, embedder, options.folds)))  # noqa: T201 - its only output
+        acts_read = judge_acts(messages, told, embedder, options.folds)
+        print(class_table(acts_read, ACTS))  # noqa: T201 - its only output
+        progress_read = judge_progress(written, messages, told, embedder, options.folds)
+        print(class_table(progress_read, PROGRESSES))  # noqa: T201
         print(answer_table(judge_answers(answers, checks, embedder, options.folds)))  # noqa: T201
     else:
         save_model(data / acts.FOLDER, fit_acts([*messages, *told], embedder))
+        save_model(data / PROGRESS_FOLDER, fit_progress(written, messages, told, embedder))
         save_model(data / check_answers.FOLDER, fit_answers(answers, checks, embedder))
 
 
