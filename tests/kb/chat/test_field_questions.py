@@ -63,7 +63,7 @@ def test_what_nothing_answers_is_said_to_be_that(questions: FieldQuestions) -> N
 @pytest.mark.parametrize(
     ("text", "intent"),
     [
-        ("为什么 MoE 模型用 zero3 才会卡死，zero2 就没事？", "unclear"),
+        ("为什么 MoE 模型用 zero3 才会卡死，zero2 就没事？", "how_to"),
         ("lora 训完了 输出还是和原来模型一模一样 咋回事", "unclear"),
         ("why does FSDP hang with a frozen vision tower when DDP does not?", ""),
     ],
