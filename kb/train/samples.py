@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from kb.diagnose.signals import Signal
 from kb.diagnose.verdict import Verdict
@@ -191,12 +192,12 @@ class HeldOutReader:
 
     def __init__(self, samples: Sequence[Sample], service: Service) -> None:
         """Learn from the descriptions of `samples`."""
-        self._engine = service.engine
-        self._fit = fit_reader(samples, service)
+        self._description = cache(service.engine.description)  # of the same words more than once
+        self._fit = fit_reader(samples, service, self._description)
 
     def read(self, sample: Sample) -> Sample:
         """The sample with what the reader says of its words."""
-        nats = self._fit.held_out(self._engine.description(sample.words), sample.group)
+        nats = self._fit.held_out(self._description(sample.words), sample.group)
         signal = Signal(
             name="reader:held-out",
             kind="reader",
@@ -209,12 +210,15 @@ class HeldOutReader:
         return replace(sample, signals=(*sample.signals, signal))
 
 
-def fit_reader(samples: Sequence[Sample], service: Service) -> ReaderFit:
-    """The learned reader's fit on the descriptions of `samples`."""
+def fit_reader(
+    samples: Sequence[Sample], service: Service, describe: Callable[[str], str] | None = None
+) -> ReaderFit:
+    """The learned reader's fit on the descriptions of `samples`, which `describe` may remember."""
+    describe = describe or service.engine.description
     return ReaderFit(
         [
             ReaderSample(
-                words=service.engine.description(sample.words),
+                words=describe(sample.words),
                 target=sample.target,
                 group=sample.group,
                 weight=READER_FACTOR * sample.weight,

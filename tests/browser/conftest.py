@@ -28,9 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(built_home: Callable[[], Path]) -> Iterator[Site]:
     """`timeout-kb up` on free ports with a state folder of its own."""
-    with running(tmp_path_factory.mktemp("browser-home")) as started:
+    with running(built_home()) as started:
         yield started
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -68,12 +68,14 @@ def write(
 
 
 @pytest.mark.slow
-def test_every_acknowledged_entry_survives_kill_9(tmp_path: Path, root: Path) -> None:
+def test_every_acknowledged_entry_survives_kill_9(
+    built_home: Callable[[], Path], root: Path
+) -> None:
     """Four writers, kill -9 at a random moment, restart: each acknowledged id is there."""
-    rng = random.Random()
+    rng, home = random.Random(), built_home()
     pool = ["".join(letters) for letters in itertools.product(LETTERS, repeat=3)]
     words = [f"zq{name}yx" for name in rng.sample(pool, 400)]
-    server, address = start(tmp_path, root)
+    server, address = start(home, root)
     kept: dict[str, str] = {}
     enough = threading.Event()
     writers = [
@@ -89,7 +91,7 @@ def test_every_acknowledged_entry_survives_kill_9(tmp_path: Path, root: Path) ->
         stop(server)
     for writer in writers:
         writer.join()
-    server, address = start(tmp_path, root)
+    server, address = start(home, root)
     try:
         with httpx.Client(base_url=address, timeout=60) as client:
             for word, identifier in sorted(kept.items()):

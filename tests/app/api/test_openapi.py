@@ -32,9 +32,9 @@ schema = schemathesis.openapi.from_dict(DOCUMENT)
 
 
 @pytest.fixture(scope="module")
-def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def guarded(serve: Serve, built_home: Callable[[], Path]) -> Iterator[tuple[str, str]]:
     """Address and key of a real server that wants one: only there the promised 401 can be seen."""
-    real_settings = Settings(home=tmp_path_factory.mktemp("guarded"))
+    real_settings = Settings(home=built_home())
     key = add_key(keys_path(real_settings), "tests", "admin", per_minute=1_000_000)
     service = open_service(real_settings)
     with serve(service, real_settings) as address:

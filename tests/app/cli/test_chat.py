@@ -224,6 +224,7 @@ def test_a_refused_message_ends_a_pipe(run: Run, chat: FakeChat) -> None:
 @pytest.mark.parametrize("words", ["yes", "yes, keep it", "是，记下吧"])
 def test_an_outcome_is_kept_on_a_yes(
     tmp_path: Path,
+    built_home: Callable[[], Path],
     words: str,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -231,7 +232,7 @@ def test_an_outcome_is_kept_on_a_yes(
     """“that was it” is asked back; the yes stores it, once."""
     log = tmp_path / "job.log"
     log.write_text(LOG, encoding="utf-8")
-    settings = Settings(home=tmp_path / "home")
+    settings = Settings(home=built_home())
     said = f"that was it\n{words}\n".encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said), encoding="utf-8"))
     assert cli.run(["chat", str(log)], state=State(settings_source=lambda: settings)) == 0

@@ -92,12 +92,12 @@ def test_confirmed_outcomes_change_the_next_answer(
     shipped, shipped_version = before.diagnose_text(seventh, language="en"), before.version()
     assert shipped.causes[0].id != "checkpoint-io"
 
-    assert learn("--dry-run", "--format", "json") == 0
+    assert learn("--format", "json") == 0
     tried = json.loads(capsys.readouterr().out)
-    assert learned_files(home) == []
-    assert learn("--lang", "en") == 0
-    said = capsys.readouterr().out
     first = (home / FOLDER / "0001.json").read_bytes()
+    assert learn("--lang", "en") == 0  # the same outcomes give the same bytes, and no second file
+    said = capsys.readouterr().out
+    assert [path.read_bytes() for path in learned_files(home)] == [first]
     assert "6 confirmed outcomes of your team" in said
     assert "term:quobyte → checkpoint-io +" in said
     golden = tried["golden"]
@@ -118,8 +118,6 @@ def test_confirmed_outcomes_change_the_next_answer(
     assert before.version() == service.version()
     assert before.diagnose_text(seventh, language="en").causes == learned.causes
 
-    assert learn() == 0  # the same outcomes give the same bytes, and no second file
-    assert [path.read_bytes() for path in learned_files(home)] == [first]
     assert learn("--undo") == 0
     assert learned_files(home) == []
     back = opened()
@@ -158,9 +156,15 @@ def test_mistaken_outcomes_are_refused(
 
 
 def test_judged_answers_count_as_outcomes(
-    learn: Callable[..., int], opened: Callable[[], Service], capsys: pytest.CaptureFixture[str]
+    learn: Callable[..., int],
+    opened: Callable[[], Service],
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """“Wrong, it was X” of a saved diagnosis teaches as well; one that is gone is left out."""
+    """“Wrong, it was X” of a saved diagnosis teaches as well; one that is gone is left out.
+
+    A dry run says what would be learned and keeps nothing.
+    """
     service = opened()
     for number, text in enumerate((*STALLS, *STALLS)):
         verdict = service.judge(service.read_text(report(text, number)))
@@ -171,7 +175,8 @@ def test_judged_answers_count_as_outcomes(
         add_feedback(service, wrong, source="api")
     gone = Feedback(verdict="right", cause="rank-crash", diagnosis="gone")
     add_feedback(service, gone, source="api")
-    learn("--dry-run", "--format", "json")
+    assert learn("--dry-run", "--format", "json") == 0
+    assert learned_files(home) == []
     result = json.loads(capsys.readouterr().out)
     assert (result["outcomes"], result["left_out"]) == (12, 1)
     assert result["learned"]["corrections"]["term:quobyte"]["checkpoint-io"] > 0.3

@@ -27,9 +27,9 @@ COMMAND = [sys.executable, "-c", "from app.cli.main import main; main()", "serve
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(built_home: Callable[[], Path]) -> Path:
     """The state folder of this module."""
-    return tmp_path_factory.mktemp("serve")
+    return built_home()
 
 
 def environment(home: Path, **settings: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ from kb.train.messages import (
 )
 from kb.train.reports import load_reports
 
-pytest.importorskip("sklearn", reason="needs the extra fit")
+# Looked for and not imported: every process that collects the tests would pay for that.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra fit")
 
 FEW = 12  # every so many messages are fitted here
 

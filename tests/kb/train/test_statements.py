@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from kb.service import Service
 from kb.train.statements import FOLDER, ExampleMaker, explanations, fit, judge
 from kb.types.vocabulary import Polarity
 
-pytest.importorskip("sklearn", reason="needs the extra fit")
+# Looked for and not imported: every process that collects the tests would pay for that.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra fit")
 
 FEW = 6  # every so many sentences are fitted here
 GAIN = 0.06  # of the unseen sentences, at least

@@ -61,9 +61,9 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(built_home: Callable[[], Path]) -> Iterator[Path]:
     """A state folder of this module's own, named by the environment as for a user."""
-    folder = tmp_path_factory.mktemp("page")
+    folder = built_home()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIMEOUT_KB_HOME", str(folder))
         st.cache_resource.clear()
