@@ -101,7 +101,8 @@ class IncidentSteps:
             return Step(conversation=with_incident(conversation, reading), requests=requests)
         reader = self._intents.sentence_reader
         is_awaited = reader.tells_progress if heard.is_trying else reader.is_trying
-        facts = [one for one in sentences(remark) if not is_awaited(one)]
+        trouble = self._intents.phrases.is_still_trouble
+        facts = [one for one in sentences(remark) if not is_awaited(one) or trouble(one)]
         added = self.with_remark(conversation, " ".join(facts), meaning.statements)
         if heard.is_trying:
             step = Step(conversation=added, requests=requests, previous=conversation)
@@ -256,7 +257,8 @@ class IncidentSteps:
                 request.text,
                 self._topics_and_words,
                 self._service.knowledge,
-                names_it=bool(request.causes) or is_disowned,
+                names_it=bool(request.causes or request.platforms or request.settings)
+                or is_disowned,
                 is_disowned=is_disowned,
             )
         if not retracted_remarks and meaning.remark:  # “no, it is not X” puts right what we said

@@ -90,6 +90,7 @@ class IntentReader:
                 if self.phrases.is_disowned(item)
                 or (
                     self.phrases.is_taken_back(item)
+                    and not self.phrases.is_asked(item)
                     and self._acts.read(item)["retract"] > RETRACTED
                 )
             ),

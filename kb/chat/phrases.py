@@ -121,6 +121,7 @@ class Phrasebook:
     others: PhraseGroup
     keep_requests: PhraseGroup
     disowning: PhraseGroup
+    said_otherwise: PhraseGroup
     alternatives: PhraseGroup
     scratching: PhraseGroup
     unstated: PhraseGroup
@@ -178,7 +179,7 @@ class Phrasebook:
             "restarts": (self.restarts, self.other_than_restart),
             "others": (self.others,),
             "keep_requests": (self.keep_requests,),
-            "disowning": (self.disowning,),
+            "disowning": (self.disowning, self.said_otherwise),
             "alternatives": (self.alternatives,),
             "scratching": (self.scratching,),
             "unstated": (self.unstated,),
@@ -319,7 +320,7 @@ class Phrasebook:
 
     def is_disowned(self, text: str) -> bool:
         """Whether the text says that the person never said something."""
-        return bool(self.sets["disowning"].match(text))
+        return self.sets["disowning"].match(text) == (0,)
 
     def is_alternative(self, text: str) -> bool:
         """Whether the text goes on with another possibility."""

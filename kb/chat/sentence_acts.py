@@ -15,7 +15,7 @@ from kb.chat.meaning import Situation, UserRequest
 from kb.chat.observations import ASKING, ObservationReader
 from kb.chat.phrases import ENTRY_ID, Phrasebook
 from kb.chat.sentences import SETTING_NAME
-from kb.chat.types import Act, Intent
+from kb.chat.types import Act, Intent, Progress
 from kb.knowledge.load import Knowledge
 from kb.types.vocabulary import Language
 
@@ -130,7 +130,13 @@ class SentenceReader:
         """Whether a message says that it works again; a run that is not over yet does not."""
         if self.phrases.is_ending(text) or self.phrases.asks_to_keep(text):
             return True
-        return self.progress.read(text)["solved"] >= SOLVED
+        return self._is_far(text, "solved", SOLVED)
+
+    def _is_far(self, text: str, progress: Progress, least: float) -> bool:
+        """Whether it says so; beside trouble it rather tells since when."""
+        if self.phrases.is_still_trouble(text):
+            least = CLEAR_PROGRESS
+        return self.progress.read(text)[progress] >= least
 
     def is_clear_progress(self, text: str) -> bool:
         """Whether it says without a doubt that it works or that an outcome is awaited."""
@@ -144,7 +150,7 @@ class SentenceReader:
 
     def is_trying(self, text: str) -> bool:
         """Whether it says that something was changed and the outcome is not known yet."""
-        return self.progress.read(text)["trying"] >= TRYING
+        return self._is_far(text, "trying", TRYING)
 
     def tells_progress(self, text: str) -> bool:
         """Whether it rather says how far the incident is than something else."""
@@ -231,6 +237,8 @@ class SentenceReader:
     def _hinted(self, act: Act, request: UserRequest, situation: Situation) -> tuple[str, ...]:
         """The causes a question without a cause's name speaks of, by the signs in it."""
         asks_about_one = act == "why" and request.form not in ("meaning", "how", "movement")
+        if self.phrases.asks_for_reason(request.text) and self.phrases.is_to_us(request.text):
+            return ()  # “why do you think so?” asks of what we said
         return situation.hinted_causes if asks_about_one else ()
 
     def tells(self, text: str) -> bool:

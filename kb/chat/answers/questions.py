@@ -67,6 +67,8 @@ def answer_question(answer: IntentAnswer) -> bool:
         if not say_kept(answer):
             answer.say_of("verdict", "chat.nothing_kept", answer.leading.id)
         return True
+    if _say_told(answer):
+        return True
     if _is_for_intent(answer):
         return False
     if request.intent == "setting" and request.form in ("", "meaning", "how"):
@@ -80,6 +82,20 @@ def answer_question(answer: IntentAnswer) -> bool:
     if request.intent not in OPEN or request.causes or not _is_long(request.text):
         return False
     return _answer_free(answer)
+
+
+def _say_told(answer: IntentAnswer) -> bool:
+    """Answer by a note what asks for a reason or how something is done, whatever cause it names.
+
+    What is asked of our own opinion is not of the field.
+    """
+    request, phrases = answer.request, answer.phrases
+    is_ours = phrases.is_to_us(request.text) or request.ordinal or request.form in OF_ALL
+    if is_ours or not _is_long(request.text):
+        return False
+    if phrases.asks_for_reason(request.text):
+        return _say_note(answer, least=NOTE_ANSWERS)
+    return request.form in ("meaning", "how") and _say_note(answer, least=NOTE_SURELY)
 
 
 def _is_for_intent(answer: IntentAnswer) -> bool:
@@ -114,7 +130,10 @@ def _answer_reason(answer: IntentAnswer) -> bool:
 
 def _answer_free(answer: IntentAnswer) -> bool:
     """Answer a long question of no form that names no cause."""
-    if _say_note(answer, least=NOTE_SURELY) or say_passages(answer) or _say_subject(answer):
+    is_ours = answer.request.intent == "why" and answer.phrases.is_to_us(answer.request.text)
+    if not is_ours and (_say_note(answer, least=NOTE_SURELY) or say_passages(answer)):
+        return True
+    if _say_subject(answer):
         return True
     if answer.request.intent == "why":
         say_reasons(answer, answer.subject)
@@ -280,7 +299,7 @@ def _meaning(answer: IntentAnswer) -> bool:
     if short and answer.phrases.is_about_check(request.text) and _explain_check(answer):
         return True
     if few and answer.phrases.is_pointing(request.text) and not request.causes:
-        return answer_movement(answer) or answer_standing(answer)
+        return _say_meant(answer) or answer_movement(answer) or answer_standing(answer)
     if _say_note(answer, least=NOTE_SURELY if request.causes else NOTE_ANSWERS):
         return True
     for cause in request.causes[:1]:
@@ -288,6 +307,14 @@ def _meaning(answer: IntentAnswer) -> bool:
         say_for(answer, cause)
         return True
     return not few and say_passages(answer)
+
+
+def _say_meant(answer: IntentAnswer) -> bool:
+    """What is meant by what the message itself tells: the cause it speaks for most, if any rose."""
+    rose = [change for change in answer.changes if change.after > change.before]
+    if rose:
+        say_definition(answer, max(rose, key=lambda change: change.after - change.before).cause)
+    return bool(rose)
 
 
 def _how(answer: IntentAnswer) -> bool:
