@@ -102,9 +102,13 @@ def waiting_ranks(incident: Incident | AnswerIncident) -> WaitingRanks:
 
 
 def fill_ranks(text: str, incident: Incident) -> str:
-    """A text of data/missing_evidence.yaml with the incident's ranks for its placeholders."""
+    """A text of data/missing_evidence.yaml with the incident's ranks for its placeholders.
+
+    Where nothing tells how many ranks there are, there may be more silent ones.
+    """
+    more = "" if incident.world_size else ", …"
     values = {
-        "{silent}": rank_span(incident.ranks_silent),
+        "{silent}": rank_span(incident.ranks_silent) + more,
         "{ranks}": rank_span(incident.ranks_reporting),
         "{world}": str(incident.world_size or ""),
     }

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kb.diagnose.wording import band, model_percent, percent, place, scope, summary, why_unread
+from kb.diagnose.wording import (
+    band,
+    fill_ranks,
+    model_percent,
+    percent,
+    place,
+    scope,
+    summary,
+    why_unread,
+)
 from kb.knowledge.labels import Words
 from kb.knowledge.load import read_labels
 from kb.settings import shipped_data
@@ -145,3 +154,10 @@ def test_shares_are_never_rounded_to_certainty(probability: float, shown: str) -
 def test_the_model_is_never_certain(probability: float, shown: str) -> None:
     """What it calls 0 or 1 was rounded to that."""
     assert model_percent(probability) == shown
+
+
+@pytest.mark.parametrize(("world", "silent"), [(8, "0, 2"), (None, "0, 2, …")])
+def test_silent_ranks_are_open_where_the_size_is_unknown(world: int | None, silent: str) -> None:
+    """Without a world size nobody knows how many ranks are silent above the reporting ones."""
+    incident = Incident(ranks_reporting=(1, 3), ranks_silent=(0, 2), world_size=world)
+    assert fill_ranks("only {ranks}, not {silent}", incident) == f"only 1, 3, not {silent}"
