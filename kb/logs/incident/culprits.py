@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kb.logs.incident.at_work import at_work
 from kb.logs.incident.endings import came_late, ended_from_outside, lost_by_all
 from kb.logs.incident.joining import awaited, not_joined
 from kb.logs.incident.observations import Observations, WorkReport, number
@@ -287,6 +288,12 @@ def _in_code(observations: Observations) -> Iterator[Culprit]:
         yield from _at(events[0], _peer(events[0]), reason)
 
 
+def _at_work(observations: Observations) -> Iterator[Culprit]:
+    """Silent ranks that say themselves what long work they do."""
+    for rank, (event, stage) in at_work(observations).items():
+        yield from _at(event, rank, _reason(observations, f"at_work_{stage}"))
+
+
 def _silent(observations: Observations) -> Iterator[Culprit]:
     silent = observations.incident.ranks_silent
     world = len(silent) + len(observations.incident.ranks_reporting)
@@ -315,6 +322,7 @@ _SOURCES: tuple[Callable[[Observations], Iterator[Culprit]], ...] = (
     _first_failed,
     _ended,
     _odd_size,
+    _at_work,
     _silent,
     _in_code,
 )

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+from kb.logs.incident.at_work import at_work
 from kb.logs.incident.culprits import (
     PAIRED,
     hanging_places,
@@ -214,6 +215,8 @@ def _who(observations: Observations) -> Iterator[Fact]:
         error = observations.first_error
         if observations.incident.ranks_silent == (0,) and (error is None or error.rank != 0):
             yield _fact("rank0_missing", event)
+    for rank, (line, stage) in at_work(observations).items():
+        yield _fact(f"at_work_{stage}", line, f"rank {rank}")
     if len(observations.incident.ranks_reporting) == 1:
         yield _fact("single_rank_reports", event, str(observations.incident.ranks_reporting[0]))
         if observations.incident.ranks_reporting == (0,):

@@ -27,7 +27,9 @@ _RANK = (
     ),  # mpirun --tag-output
     (
         ("ank", "RANK"),
-        re.compile(r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{1,3}([0-9]{1,6})\b"),
+        re.compile(
+            r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{0,3}([0-9]{1,6})(?![0-9A-Za-z_])"
+        ),
     ),
     (("TP",), re.compile(r"\[(?:[^\]]{0,60} )?TP([0-9]{1,4})(?: [A-Z]{2}[0-9]+)*\]")),  # SGLang
     (("Worker_TP",), re.compile(r"\((?:Vllm)?Worker_TP([0-9]{1,4})[_ ]")),
