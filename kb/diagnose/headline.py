@@ -148,8 +148,12 @@ def _timed_out(incident: Incident, words: Words) -> str:
 
 
 def _named(reading: LogReading, types: Mapping[str, EventType], words: Words) -> str:
-    """The timeout that says most: the first one with words of its own, else the first."""
+    """The timeout that says most: the first one with words of its own, else the first.
+
+    Of a log without any, what follows from somebody's end tells that it ended.
+    """
     timeouts = [event for event in reading.events if event.kind == "timeout"]
+    timeouts = timeouts or [event for event in reading.events if event.kind == "cascade"]
     kinds = [types[event.event] for event in timeouts if event.event in types]
     own = next((kind.headline for kind in kinds if kind.headline is not None), None)
     if own is not None:
