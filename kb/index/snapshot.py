@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +19,15 @@ from kb.embed.base import Embedder
 from kb.errors import DamagedIndexError
 from kb.files.atomic import link_tree
 from kb.index import lexical
-from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
+from kb.index.base import REPAIR, Numbers, Ranking, Scores, Term, Tokens, signature_tokens
 from kb.index.catalogue import Catalogue
+from kb.index.chunk_index import Proposal, Selection, WordField
 from kb.index.lexical import ChunkWords, LexicalIndex
 from kb.index.vector_index import VectorIndex
 from kb.knowledge.facets import FACETS, fold
 from kb.store import ChunkChanges, Store
 from kb.text.tokenizer import JIEBA
+from kb.types.entries import Filters
 
 FORMAT = 3  # 3: facets are part of the identity
 MANIFEST = "manifest.json"
@@ -86,13 +88,69 @@ class Manifest:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """What a search works on; nothing in it ever changes."""
+    """What a search works on (`kb.index.chunk_index.IndexState`); nothing in it ever changes."""
 
     folder: Path
     manifest: Manifest
     dense: VectorIndex
     lexical: LexicalIndex
     catalogue: Catalogue
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return self.lexical.size
+
+    @property
+    def entries(self) -> int:
+        """How many entries it has."""
+        return len(self.catalogue.ids)
+
+    def select(self, filters: Filters) -> Selection:
+        """The entries that pass, with their facets."""
+        return self.catalogue.select(filters)
+
+    def propose_dense(self, vector: Scores, limit: int, selected: Selection) -> Proposal:
+        """The nearest chunks."""
+        return self._proposal(self.dense.search(vector, limit, selected.chunks))
+
+    def vectors_of(self, numbers: Numbers) -> tuple[Numbers, Scores] | None:
+        """The vectors of those numbers, where they are in memory unrounded."""
+        return self.dense.vectors_of(numbers)
+
+    def propose_words(
+        self, terms: Sequence[Term], limit: int, selected: Selection, *, field: WordField = "body"
+    ) -> Proposal:
+        """The best chunks by BM25."""
+        found = self.lexical.search(terms, limit, field=field, filters=selected.filters)
+        return self._proposal(found)
+
+    def score_words(self, terms: Sequence[Term], numbers: Sequence[int]) -> dict[int, float]:
+        """BM25 of the given chunks."""
+        return self.lexical.scores(terms, numbers)
+
+    def cover_words(
+        self, choices: Sequence[Sequence[Term]], entries: Sequence[int]
+    ) -> dict[int, float]:
+        """What entries have of each choice; the words of an entry stand on its last chunk."""
+        ordinals = np.array(entries, dtype=np.int64)
+        ordinals = ordinals[np.isin(ordinals, self.catalogue.ordinals)]
+        last = self.catalogue.last_chunks[np.searchsorted(self.catalogue.ordinals, ordinals)]
+        covered = self.lexical.coverage(choices, last.tolist())
+        pairs = zip(ordinals.tolist(), last.tolist(), strict=True)
+        return {entry: covered[number] for entry, number in pairs if number in covered}
+
+    def idf(self, tokens: Iterable[str], *, field: WordField = "body") -> dict[str, float]:
+        """Rarity of every token."""
+        return self.lexical.idf(tokens, field=field)
+
+    def entries_with(self, words: Iterable[str]) -> dict[str, int]:
+        """How many entries have each token."""
+        return {word: self.lexical.entries_with(word) for word in words}
+
+    def _proposal(self, ranking: Ranking) -> Proposal:
+        numbers, scores = ranking
+        return Proposal(numbers, scores, self.catalogue.entries_of(numbers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
