@@ -27,7 +27,7 @@ from kb.errors import DataError, StoreError, UnreachableStoreError
 from kb.files.state_folder import make_state_folder
 from kb.index.follower import Follower
 from kb.index.live import SearchIndex
-from kb.index.snapshot import fingerprint
+from kb.index.sources import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge, load_knowledge

@@ -6,7 +6,7 @@ It answers filters for the vector index and counts facets, without a database qu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -239,10 +239,31 @@ class Catalogue:
             if labels:
                 total = sum(counted[number] for number in spellings)
                 shown.append((facet, -total, folded, min(labels)))
-        facets: dict[str, dict[str, int]] = {}
-        for facet, negative, _, label in sorted(shown):
-            facets.setdefault(facet, {})[label] = -negative
-        return facets
+        return _in_order(shown)
+
+
+def facet_table(counts: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    """How many entries have each value, per facet, the most frequent first.
+
+    Args:
+        counts: facet, label and its count; spellings of one value are added up, and shown by the
+            first of them.
+    """
+    values: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for facet, label, count in counts:
+        values.setdefault((facet, fold(label)), []).append((label, count))
+    return _in_order(
+        (facet, -sum(count for _, count in labels), folded, min(labels)[0])
+        for (facet, folded), labels in values.items()
+    )
+
+
+def _in_order(values: Iterable[tuple[str, int, str, str]]) -> dict[str, dict[str, int]]:
+    """Facet, negative count, folded value and label as a table."""
+    facets: dict[str, dict[str, int]] = {}
+    for facet, negative, _, label in sorted(values):
+        facets.setdefault(facet, {})[label] = -negative
+    return facets
 
 
 def _chunks(catalogue: Catalogue) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """What search asks of an index of chunks, whatever holds it: five verbs.
 
-Four ask one state of it (`IndexState`): candidates by meaning (`propose_dense`), candidates by
+Four ask one state of it (`IndexReader`): candidates by meaning (`propose_dense`), candidates by
 words (`propose_words`), scores of words (`score_words` and `cover_words`, with the rarities they
 are made of), and what passes a filter with its facets (`select`). The fifth brings the index up to
 the store: `catch_up` of `ChunkIndex` applies the changes and remembers the number of the last one.
@@ -63,7 +63,7 @@ class Selection:
     chunks: Numbers | None = None
 
 
-class IndexState(Protocol):
+class IndexReader(Protocol):
     """The index after one change of the store, as a search works on it.
 
     Every verb raises SearchIndexError where the index cannot be asked.
@@ -141,7 +141,7 @@ class ChunkIndex(Protocol):
 
     failure: str
 
-    def snapshot(self) -> IndexState:
+    def snapshot(self) -> IndexReader:
         """The newest state; where the store has changed since, the changes are applied beside it.
 
         Raises:

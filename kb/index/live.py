@@ -27,6 +27,7 @@ from kb.index import snapshot
 from kb.index.base import DISK, REPAIR, Tokens
 from kb.index.shared_folder import SharedGenerations
 from kb.index.snapshot import Snapshot
+from kb.index.sources import fingerprint
 from kb.index.upkeep import IndexUpkeep
 from kb.index.vector_index import DEFAULT_VECTOR_INDEX, vector_index
 from kb.store import Store
@@ -85,7 +86,7 @@ class SearchIndex(IndexUpkeep):
             store=store,
             embedder=embedder,
             tokenizer=tokenizer,
-            fingerprint=tokens or snapshot.fingerprint(tokenizer),
+            fingerprint=tokens or fingerprint(tokenizer),
             vectors=vector_index(vectors),
         )
         self.shared = SharedGenerations(generations, self._sources) if generations else None

@@ -33,7 +33,7 @@ from kb.types.entries import NO_FILTERS, Filters, Hit, SearchResult
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from kb.index.chunk_index import ChunkIndex, IndexState, Selection
+    from kb.index.chunk_index import ChunkIndex, IndexReader, Selection
 
 POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
 POOL_PER_HIT = 10  # so that the entries asked for are among them
@@ -197,7 +197,7 @@ class Searcher:
     def _question(
         self,
         query: str,
-        snapshot: IndexState,
+        snapshot: IndexReader,
         language: Language | None,
         signature: Sequence[str],
     ) -> _Question:
@@ -244,7 +244,7 @@ class Searcher:
             self._reranker is None or not tokens or any(map(self._reranker.is_asked_with, tokens))
         )
 
-    def _entries_with(self, snapshot: IndexState, words: Sequence[str]) -> dict[str, int]:
+    def _entries_with(self, snapshot: IndexReader, words: Sequence[str]) -> dict[str, int]:
         """How many entries have each word itself or in translation; all asked at once."""
         tokens = {
             word: [token for token, _ in self._tokenizer.expand(self._tokenizer.tokens(word))]
@@ -260,7 +260,7 @@ class Searcher:
     def _candidates(
         self,
         question: _Question,
-        snapshot: IndexState,
+        snapshot: IndexReader,
         selected: Selection,
         *,
         pool: int,
@@ -303,7 +303,7 @@ class Searcher:
             signed=is_signed[keep],
         )
 
-    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: IndexState) -> Scores:
+    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: IndexReader) -> Scores:
         """Exact cosine of every chunk with the question; 0 where there is no vector."""
         cosines = np.zeros(len(numbers), dtype=np.float32)
         if vector is None:
@@ -320,7 +320,7 @@ class Searcher:
     # --- hits ----------------------------------------------------------------------------------
 
     def _hits(
-        self, question: _Question, snapshot: IndexState, candidates: _Candidates, limit: int
+        self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
     ) -> tuple[Hit, ...]:
         ranked = [
             (-self._score(look), look.head.id, look.at, look.head, look.line)
@@ -362,7 +362,7 @@ class Searcher:
         return tuple(hits)
 
     def _looks(
-        self, question: _Question, snapshot: IndexState, candidates: _Candidates, limit: int
+        self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
     ) -> Iterator[_Look]:
         """The entries that can be shown, each with what the score is made of."""
         best = _best_chunks(candidates)
@@ -473,7 +473,7 @@ def _cause(head: EntryHead) -> str:
     return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")
 
 
-def _entry_idf(idf: Mapping[str, float], snapshot: IndexState) -> dict[str, float]:
+def _entry_idf(idf: Mapping[str, float], snapshot: IndexReader) -> dict[str, float]:
     """Rarity among entries: only one chunk of an entry carries its signature."""
     shift = math.log(max(snapshot.chunks, 1) / max(snapshot.entries, 1))
     return {name: max(value - shift, 0.0) for name, value in idf.items()}
