@@ -144,6 +144,7 @@ def check_extras(doctor: Doctor) -> Iterator[HealthFinding]:
         "llm": bool(settings.llm_base_url),
         "models": bool(settings.model),
         "postgres": settings.shared_store,
+        "qdrant": settings.shared_index,
     }
     for name, wanted in needed.items():
         if wanted and not extras.get(name, True):

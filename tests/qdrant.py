@@ -1,10 +1,17 @@
 """Qdrant without a server: its engine as a library, and the client's own copy in memory.
 
 `EdgeClient` has the methods of the client that the product calls, on Qdrant Edge (a beta: pinned).
+`qdrant_server` answers those requests over HTTP, as a server does, so the real client asks it.
 """
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -205,3 +212,194 @@ def _condition(wanted: Any) -> Any:
     if isinstance(wanted.match, models.MatchAny):
         return edge.FieldCondition(wanted.key, match=edge.MatchAny(wanted.match.any))
     return edge.FieldCondition(wanted.key, match=edge.MatchValue(wanted.match.value))
+
+
+# --- over HTTP -----------------------------------------------------------------------------------
+
+
+@dataclass
+class QdrantServer:
+    """What a running server is told and asked: `refuse` is a status to answer everything with."""
+
+    client: EdgeClient
+    key: str = ""
+    port: int = 0
+    refuse: int = 0
+    requests: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Listen on 127.0.0.1, on the port of the last time."""
+        server = ThreadingHTTPServer(("127.0.0.1", self.port), _handler(self))
+        server.daemon_threads = True
+        self.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def answer(self, method: str, path: str, body: Any) -> Any:
+        """The result of a request."""
+        parts = path.strip("/").split("/")
+        if parts == ["aliases"]:
+            return self.client.get_aliases()
+        if parts == ["collections", "aliases"]:
+            made = models.ChangeAliasesOperation(**body)
+            self.client.update_collection_aliases(made.actions)
+            return True
+        name, verb = parts[1], "/".join(parts[2:])
+        if verb != "exists" and method != "PUT" and not self.client.collection_exists(name):
+            raise LookupError(name)
+        return _VERBS[method, verb](self.client, name, body)
+
+
+def _query(client: EdgeClient, name: str, body: Any) -> Any:
+    made = models.QueryRequest(**body)
+    return client.query_points(
+        name,
+        query=made.query.nearest if isinstance(made.query, models.NearestQuery) else made.query,
+        using=made.using,
+        query_filter=made.filter,
+        search_params=made.params,
+        limit=made.limit,
+        with_payload=made.with_payload,
+    )
+
+
+def _create(client: EdgeClient, name: str, body: Any) -> bool:
+    made = models.CreateCollection(**body)
+    client.create_collection(
+        name,
+        vectors_config=made.vectors,
+        sparse_vectors_config=made.sparse_vectors,
+        quantization_config=made.quantization_config,
+        metadata=made.metadata,
+    )
+    return True
+
+
+def _retrieve(client: EdgeClient, name: str, body: Any) -> Any:
+    payload, vectors = body.get("with_payload"), body.get("with_vector")
+    return client.retrieve(name, body["ids"], with_payload=payload, with_vectors=vectors or None)
+
+
+def _points(client: EdgeClient, name: str, body: Any) -> Any:
+    client.upsert(name, models.PointsList(**body).points, wait=True)
+    return {"status": "completed"}
+
+
+def _delete(client: EdgeClient, name: str, body: Any) -> Any:
+    client.delete(name, models.PointIdsList(**body), wait=True)
+    return {"status": "completed"}
+
+
+def _facet(client: EdgeClient, name: str, body: Any) -> Any:
+    made = models.FacetRequest(**body)
+    found = client.facet(
+        name, made.key, facet_filter=made.filter, limit=made.limit, exact=made.exact
+    )
+    return {"hits": [{"value": hit.value, "count": hit.count} for hit in found.hits]}
+
+
+def _count(client: EdgeClient, name: str, body: Any) -> Any:
+    made = models.CountRequest(**body)
+    return client.count(name, exact=made.exact, count_filter=made.filter)
+
+
+def _scroll(client: EdgeClient, name: str, body: Any) -> Any:
+    made = models.ScrollRequest(**body)
+    points, _ = client.scroll(name, made.filter, limit=made.limit, with_payload=made.with_payload)
+    return {"points": points}
+
+
+def _info(client: EdgeClient, name: str, _body: Any) -> Any:
+    config = client.get_collection(name).config
+    vectors = {key: one.model_dump(mode="json") for key, one in config.params.vectors.items()}
+    return {
+        "status": "green",
+        "optimizer_status": "ok",
+        "segments_count": 1,
+        "payload_schema": {},
+        "config": {
+            "params": {"vectors": vectors},
+            "metadata": config.metadata,
+            "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
+            "optimizer_config": {
+                "deleted_threshold": 0.2,
+                "vacuum_min_vector_number": 1000,
+                "default_segment_number": 0,
+                "flush_interval_sec": 5,
+            },
+        },
+    }
+
+
+def _index(client: EdgeClient, name: str, body: Any) -> Any:
+    kind = models.PayloadSchemaType(body["field_schema"])
+    client.create_payload_index(name, body["field_name"], field_schema=kind)
+    return {"status": "completed"}
+
+
+_VERBS: dict[tuple[str, str], Callable[[EdgeClient, str, Any], Any]] = {
+    ("PUT", ""): _create,
+    ("GET", ""): _info,
+    ("DELETE", ""): lambda client, name, _: client.delete_collection(name) or True,
+    ("GET", "exists"): lambda client, name, _: {"exists": client.collection_exists(name)},
+    ("PUT", "index"): _index,
+    ("PUT", "points"): _points,
+    ("POST", "points"): _retrieve,
+    ("POST", "points/query"): _query,
+    ("POST", "points/scroll"): _scroll,
+    ("POST", "points/count"): _count,
+    ("POST", "points/delete"): _delete,
+    ("POST", "facet"): _facet,
+}
+
+
+def _handler(state: QdrantServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _do(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            path = self.path.partition("?")[0]
+            state.requests.append(f"{self.command} {path}")
+            status, result = 200, None
+            if state.key and self.headers.get("api-key") != state.key:
+                status, result = 401, f"wrong key {self.headers.get('api-key')}"
+            elif state.refuse:
+                status, result = state.refuse, "refused"
+            else:
+                try:
+                    result = state.answer(self.command, path, json.loads(body) if body else None)
+                except LookupError:
+                    status = 404
+            said = json.dumps({"result": result, "status": "ok", "time": 0}, default=_plain)
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(said.encode())))
+            self.end_headers()
+            self.wfile.write(said.encode())
+
+        do_GET = do_PUT = do_POST = do_DELETE = _do  # noqa: N815 - names of the library
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    return Handler
+
+
+def _plain(value: Any) -> Any:
+    """Points and models of either library as JSON."""
+    if isinstance(value, edge.SparseVector):
+        return {"indices": value.indices, "values": value.values}
+    if isinstance(value, edge.ScoredPoint | edge.Record):
+        point = {"id": value.id, "payload": value.payload, "vector": value.vector}
+        if isinstance(value, edge.ScoredPoint):
+            point |= {"score": value.score, "version": value.version}
+        return point
+    return vars(value) if isinstance(value, SimpleNamespace) else value.model_dump(mode="json")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ LIMIT_S = 10  # of one request; batches are small
 RETRY_S = 2.0  # a server that is gone is not asked again before, and keeps nobody waiting
 SHOWN_CHARS = 200  # of what the server says
 GONE = "start the Qdrant server or check TIMEOUT_KB_INDEX; all goes on by itself when it is back"
+OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
 REFUSED = (401, 403)
 NOT_FOUND = 404
 TOO_MANY = 429
@@ -130,6 +132,8 @@ class QdrantConnection:
             raise self._meaning(error) from error
         except (ResponseHandlingException, ResourceExhaustedResponse) as error:
             raise self._is_gone(str(getattr(error, "source", error))) from error
+        except AssertionError as error:  # the client's, where an answer has no result
+            raise self._is_gone("what answers is no Qdrant server") from error
         if self._gone:
             self._gone = None
             self.turns += 1
@@ -143,12 +147,18 @@ class QdrantConnection:
     def _opened(self) -> Any:  # noqa: ANN401
         if self._client is None:
             address = self._address
-            self._client = QdrantClient(
-                url=f"http{'s' * address.tls}://{address.host}:{address.port}",
-                api_key=address.key or None,
-                timeout=LIMIT_S,
-                check_compatibility=False,  # asks at once, and warns where nobody answers
-            )
+            if address.key and not address.tls and address.host not in OWN_HOSTS:
+                _log.warning("index_key_in_clear: write qdrants:// to send it over TLS")
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
+                self._client = QdrantClient(
+                    host=address.host,
+                    port=address.port,
+                    https=address.tls,
+                    api_key=address.key or None,
+                    timeout=LIMIT_S,
+                    check_compatibility=False,  # asks at once, and warns where nobody answers
+                )
         return self._client
 
     def _meaning(self, error: UnexpectedResponse) -> SearchIndexError:
