@@ -285,8 +285,7 @@ def _index_of(
 
 def _close(store: Store | Follower, index: SearchIndex | QdrantIndex) -> None:
     store.close()
-    if not isinstance(index, SearchIndex):
-        index.close()
+    index.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,10 +312,13 @@ def index_state(settings: Settings, store: Store) -> IndexState | None:
         return None
     embedder, tokenizer = load_embedder(settings), Tokenizer(settings.data / "lexicon")
     index = _index_of(settings, store, embedder, tokenizer)
-    if not index.exists():
-        return IndexState(entries=0, outdated=True) if index.has_others() else None
-    entries = index.published().entries
-    return IndexState(entries=entries, behind=bool(index.behind()))
+    try:
+        if not index.exists():
+            return IndexState(entries=0, outdated=True) if index.has_others() else None
+        entries = index.published().entries
+        return IndexState(entries=entries, behind=bool(index.behind()))
+    finally:
+        index.close()
 
 
 def _make_home(home: Path) -> None:

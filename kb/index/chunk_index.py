@@ -166,6 +166,9 @@ class ChunkIndex(Protocol):
             SearchIndexError: it cannot be written; the former index stays in use.
         """
 
+    def close(self) -> None:
+        """Let go of files and connections."""
+
     def exists(self) -> bool:
         """Whether a program like this one has built an index here."""
 

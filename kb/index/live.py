@@ -135,6 +135,9 @@ class SearchIndex(IndexUpkeep):
         """Whether there is an index here, and it is of other programs only."""
         return self._all.exists() and not self.exists() and any(self._others())
 
+    def close(self) -> None:
+        """Nothing to let go of: files are closed with what they are read by."""
+
     def stamp(self) -> tuple[int, int] | None:
         """Something that changes whenever another state is published; cheap to ask."""
         try:
