@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("qdrant_client", reason="qdrant-client is not installed (extra qdrant)")
 pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed (extra dev)")
 
-from app.doctor import Doctor
+from app.doctor import Doctor, check_index
 from app.inputs.archive import archived_log
 from app.render.terminal import notice_lines
 from kb.bootstrap import open_service
@@ -30,11 +30,20 @@ KEY = "dragonfruit-9173"
 
 @dataclass(frozen=True)
 class IndexOnServer:
-    """A service, the server with its index, and a switch to stop it."""
+    """A service, the server with its index, and what stops that."""
 
     service: Service
     server: QdrantServer
     running: ExitStack
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        """The server is away meanwhile."""
+        self.running.close()
+        try:
+            yield
+        finally:
+            self.running.enter_context(self.server.running())
 
 
 @pytest.fixture(scope="module")
@@ -50,16 +59,16 @@ def data(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
     return data
 
 
-@pytest.fixture
-def opened(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexOnServer]:
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[IndexOnServer]:
     """A service on a server that wants a key and runs."""
-    monkeypatch.setattr("kb.index.qdrant_connection.RETRY_S", 0.0)
-    (tmp_path / "qdrant").mkdir()
-    server = QdrantServer(EdgeClient(tmp_path / "qdrant"), key=KEY)
-    with ExitStack() as running:
+    home = tmp_path_factory.mktemp("home")
+    server = QdrantServer(EdgeClient(tmp_path_factory.mktemp("qdrant")), key=KEY)
+    with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kb.index.qdrant_connection.RETRY_S", 0.0)
         running.enter_context(server.running())
         address = f"qdrant://{KEY}@127.0.0.1:{server.port}"
-        service = open_service(Settings(home=tmp_path / "home", data=data, index=address))
+        service = open_service(Settings(home=home, data=data, index=address))
         yield IndexOnServer(service, server, running)
         service.close()
     server.client.close()
@@ -74,51 +83,36 @@ def test_without_the_server_logs_are_diagnosed_and_it_is_said(
     assert whole.notices == ()
     assert service.health().index_failure == ""
     before = service.version()
-    opened.running.close()
-
-    less = service.diagnose_text(LOG, language="en")
-    assert [cause.id for cause in less.causes][:1] == [cause.id for cause in whole.causes][:1]
-    assert [notice.kind for notice in less.notices] == ["not_searched"]
-    words = Words(service.knowledge.labels, "en")
-    assert "Similar cases were not searched for" in "\n".join(notice_lines(less, words, 200))
-    (tmp_path / "rank0.log").write_text(LOG)
-    assert archived_log("en", service, str(tmp_path / "rank0.log")).status == whole.status
-    report = service.health()
-    assert report.ready
-    assert "cannot be reached" in report.index_failure
-    assert KEY not in report.index_failure
-    with pytest.raises(UnreachableIndexError):
-        service.search("checkpoint")
-    with pytest.raises(UnreachableIndexError):
-        service.apply([make_entry("new", "quasar")])
-    with pytest.raises(NotFoundError):
-        service.entry("new")
-    assert service.version() != before
-
-    with opened.server.running():
-        assert service.diagnose_text(LOG, language="en").notices == ()
-        service.apply([make_entry("new", "quasar")])
-        assert service.search("quasar").hits[0].entry_id == "new"
-        assert service.health().index_failure == ""
+    with opened.gone():
+        less = service.diagnose_text(LOG, language="en")
+        assert [cause.id for cause in less.causes][:1] == [cause.id for cause in whole.causes][:1]
+        assert [notice.kind for notice in less.notices] == ["not_searched"]
+        words = Words(service.knowledge.labels, "en")
+        assert "Similar cases were not searched for" in "\n".join(notice_lines(less, words, 200))
+        (tmp_path / "rank0.log").write_text(LOG)
+        assert archived_log("en", service, str(tmp_path / "rank0.log")).status == whole.status
+        report = service.health()
+        assert report.ready
+        assert "cannot be reached" in report.index_failure
+        assert KEY not in report.index_failure
+        with pytest.raises(UnreachableIndexError):
+            service.search("checkpoint")
+        with pytest.raises(UnreachableIndexError):
+            service.apply([make_entry("new", "quasar")])
+        with pytest.raises(NotFoundError):
+            service.entry("new")
+        assert service.version() != before
+    assert service.diagnose_text(LOG, language="en").notices == ()
+    service.apply([make_entry("new", "quasar")])
+    assert service.search("quasar").hits[0].entry_id == "new"
+    assert service.health().index_failure == ""
 
 
-def test_a_server_that_starts_without_it_waits_for_it(
-    opened: IndexOnServer, tmp_path: Path, data: Path
-) -> None:
-    """It starts, says so, and searches as soon as the other is there."""
-    settings = replace(opened.service.settings, home=tmp_path / "other")
-    opened.running.close()
-    said: list[str] = []
-    service = open_service(settings, notify=said.append)
-    assert any("nothing is searched until it is back" in line for line in said)
-    assert [one.kind for one in service.diagnose_text(LOG).notices] == ["not_searched"]
-    service.close()
+def test_what_no_waiting_heals_is_said_at_start(opened: IndexOnServer, tmp_path: Path) -> None:
+    """A wrong key and a foreign collection refuse, a server that is gone does not.
 
-
-def test_a_wrong_key_and_another_program_refuse_to_start(
-    opened: IndexOnServer, tmp_path: Path
-) -> None:
-    """What no waiting heals is said at once; the key of the environment is used, and not shown."""
+    The key of the environment is used like one of the address, and not shown.
+    """
     address = f"qdrant://127.0.0.1:{opened.server.port}"
     settings = replace(opened.service.settings, index=address, index_key="wrong-" + KEY)
     with pytest.raises(SearchIndexError, match="refuses the key") as refused:
@@ -128,18 +122,26 @@ def test_a_wrong_key_and_another_program_refuse_to_start(
     other = replace(settings, index_key=KEY, home=tmp_path / "other")
     with pytest.raises(SearchIndexError, match="built by another program"):
         open_service(other)
+    said: list[str] = []
+    with opened.gone():
+        service = open_service(replace(settings, index_key=KEY), notify=said.append)
+        assert [one.kind for one in service.diagnose_text(LOG).notices] == ["not_searched"]
+    assert any("nothing is searched until it is back" in line for line in said)
+    assert service.search("checkpoint").hits
+    service.close()
 
 
 def test_the_doctor_asks_it(opened: IndexOnServer) -> None:
     """Where it is and what it has, without the key; what is wrong where it is gone."""
     settings = opened.service.settings
     doctor = Doctor(settings=settings, words=Words(opened.service.knowledge.labels, "en"))
-    (one,) = [item for item in doctor.findings() if item.check == "index"]
+    (one,) = check_index(doctor)
     assert one.standing == "ok"
-    assert one.what == f"qdrant://127.0.0.1:{opened.server.port}/timeout_kb, {CASES} entries"
-    opened.running.close()
-    (one,) = [item for item in doctor.findings() if item.check == "index"]
-    assert one.standing == "fail"
+    place = f"qdrant://127.0.0.1:{opened.server.port}/timeout_kb"
+    assert one.what == f"{place}, {opened.service.store.count()} entries"
+    with opened.gone(), pytest.raises(UnreachableIndexError) as gone:
+        list(check_index(doctor))
+    one = doctor.failure("index", gone.value)
     assert "cannot be reached" in one.what
     assert "TIMEOUT_KB_INDEX" in one.todo
 
