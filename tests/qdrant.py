@@ -82,6 +82,11 @@ class EdgeClient:
         """The folder stays."""
         self._shards.pop(name).close()
 
+    def get_collections(self) -> models.CollectionsResponse:
+        """All of them."""
+        names = [models.CollectionDescription(name=name) for name in self._shards]
+        return models.CollectionsResponse(collections=names)
+
     def get_aliases(self) -> models.CollectionsAliasesResponse:
         """All of them."""
         return models.CollectionsAliasesResponse(
@@ -245,6 +250,8 @@ class QdrantServer:
     def answer(self, method: str, path: str, body: Any) -> Any:
         """The result of a request."""
         parts = path.strip("/").split("/")
+        if parts == ["collections"]:
+            return self.client.get_collections()
         if parts == ["aliases"]:
             return self.client.get_aliases()
         if parts == ["collections", "aliases"]:

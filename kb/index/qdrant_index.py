@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 import uuid
 from collections import Counter
@@ -121,8 +122,13 @@ class QdrantIndex(IndexUpkeep):
         except MissingCollectionError:
             self._state = None
             return None
-        payload = points[0].payload if points else {}
-        identity = payload.get("identity")
+        if not points:
+            raise SearchIndexError(
+                f"the collection {self._alias} has lost the number of its last change",
+                todo="run `timeout-kb ingest --rebuild`",
+            )
+        payload = points[0].payload
+        identity = payload["identity"]
         if self._manifest is None or identity != self._manifest.identity.folder_name():
             self._manifest = self._checked_manifest()
         known = self._state
@@ -242,8 +248,11 @@ class QdrantIndex(IndexUpkeep):
                 for name, target in names.items()
             ]
             client.update_collection_aliases(actions)
-            for name in former.values():
-                client.delete_collection(name)
+            # what was in use, and what a build that was killed has left
+            built_names = re.compile(rf"{re.escape(self._alias)}-[0-9a-f]{{8}}({WORDS})?")
+            for one in client.get_collections().collections:
+                if built_names.fullmatch(one.name) and one.name not in names.values():
+                    client.delete_collection(one.name)
         self._state = self._manifest = None
         self._look()
 

@@ -129,15 +129,22 @@ def test_a_change_that_was_interrupted_is_applied_again(
 def test_a_build_that_fails_leaves_the_former_index(
     client: EdgeClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing points to half a collection, and it is deleted."""
+    """Nothing points to half a collection, and it is deleted: at once, or with the next build."""
     index = open_on(client, store)
     index.catch_up()
     before = sorted(client._shards)
+    assert len(before) == 2
+    killed = "timeout_kb-0badcafe"  # of a build that had no time to
+    client.create_collection(killed, vectors_config={})
     monkeypatch.setattr(qdrant_index.PointWriter, "finish", _fail)
     with pytest.raises(OSError, match="no more"):
         index.rebuild()
-    assert sorted(client._shards) == before
+    assert sorted(client._shards) == sorted([*before, killed])
     assert_same(open_on(client, store), store)
+    monkeypatch.undo()
+    index.rebuild()
+    assert len(client._shards) == 2
+    assert killed not in client._shards
 
 
 def _fail(*_: object) -> None:
