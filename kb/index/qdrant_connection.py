@@ -64,11 +64,7 @@ class QdrantAddress:
 
 
 def read_address(text: str, key: str = "") -> QdrantAddress:
-    """``qdrant://[KEY@]host[:port][/collection]``; ``qdrants://`` over TLS.
-
-    Args:
-        text: the address.
-        key: the API key, where it does not stand in the address.
+    """``qdrant://[KEY@]host[:port][/collection]``; ``qdrants://`` over TLS, `key` where it has none.
 
     Raises:
         SettingsError: it is none; the text is not repeated, for it may hold a key.
