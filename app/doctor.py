@@ -144,6 +144,7 @@ def check_extras(doctor: Doctor) -> Iterator[HealthFinding]:
         "llm": bool(settings.llm_base_url),
         "models": bool(settings.model),
         "postgres": settings.shared_store,
+        "qdrant": settings.shared_index,
     }
     for name, wanted in needed.items():
         if wanted and not extras.get(name, True):
@@ -297,6 +298,11 @@ def check_index(doctor: Doctor) -> Iterator[HealthFinding]:
         yield doctor.finding("index", "ok", "not_built")
     elif state.outdated or state.behind:
         yield doctor.finding("index", "ok", "index_behind")
+    elif doctor.settings.shared_index:
+        from kb.index.qdrant_connection import read_address
+
+        place = read_address(doctor.settings.index).name
+        yield doctor.finding("index", "ok", "index_server", path=place, entries=state.entries)
     else:
         yield doctor.finding("index", "ok", "index", entries=state.entries)
 

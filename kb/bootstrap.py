@@ -23,11 +23,11 @@ from kb.diagnose.statement_model import StatementModel
 from kb.diagnose.verdict import Engine
 from kb.embed import embedded_model, load_embedder
 from kb.embed.base import Embedder
-from kb.errors import DataError, StoreError, UnreachableStoreError
+from kb.errors import DataError, StoreError, UnreachableIndexError, UnreachableStoreError
 from kb.files.state_folder import make_state_folder
 from kb.index.follower import Follower
 from kb.index.live import SearchIndex
-from kb.index.snapshot import fingerprint
+from kb.index.sources import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
 from kb.knowledge.framework_names import framework_names
 from kb.knowledge.load import Knowledge, load_knowledge
@@ -48,6 +48,7 @@ from kb.text.tokenizer import Tokenizer
 from kb.types.entries import Entry, Filters
 
 if TYPE_CHECKING:
+    from kb.index.qdrant_index import QdrantIndex
     from kb.second_reader.asking import SecondReader
 
 INDEX = "index"  # in the state folder
@@ -141,7 +142,9 @@ def _assemble(
                 cache=settings.home / "cache",
                 max_line=settings.max_line,
             ),
-            close=Follower(store, index).close if settings.shared_store else store.close,
+            close=partial(
+                _close, Follower(store, index) if settings.shared_store else store, index
+            ),
             second_reader=_open_second_reader(settings, knowledge),
         )
     )
@@ -232,10 +235,44 @@ def _open_index(
     say: Notify,
     *,
     rebuild: bool,
-) -> SearchIndex:
+) -> SearchIndex | QdrantIndex:
     """The index of programs like this one, built where there is none, or anew when asked to."""
+    index = _index_of(settings, store, embedder, tokenizer, say)
+    if index.has_others():
+        say("the model, word lists or filters are others than before: building a search index")
+    if rebuild:
+        index.rebuild()
+        return index
+    try:
+        index.catch_up()
+    except UnreachableIndexError as error:
+        say(f"nothing is searched until it is back: {error}")
+    except UnreachableStoreError:
+        if not index.exists():
+            raise
+    return index
+
+
+def _index_of(
+    settings: Settings,
+    store: Store,
+    embedder: Embedder,
+    tokenizer: Tokenizer,
+    say: Notify = _silent,
+) -> SearchIndex | QdrantIndex:
+    """The index of programs like this one, as the settings say; nothing is read yet."""
     tokens = fingerprint(tokenizer, settings.data / "lexicon")
-    index = SearchIndex(
+    if settings.shared_index:
+        from kb.index.qdrant_connection import QdrantConnection, read_address
+        from kb.index.qdrant_index import QdrantIndex
+        from kb.index.sources import ChunkSources
+
+        sources = ChunkSources(
+            store=store, embedder=embedder, tokenizer=tokenizer, fingerprint=tokens
+        )
+        address = read_address(settings.index, settings.index_key)
+        return QdrantIndex(QdrantConnection(address), sources, say)
+    return SearchIndex(
         settings.home / INDEX,
         store=store,
         embedder=embedder,
@@ -244,17 +281,11 @@ def _open_index(
         generations=settings.generations,
         notify=say,
     )
-    if index.has_others():
-        say("the model, word lists or filters are others than before: building a search index")
-    if rebuild:
-        index.rebuild()
-        return index
-    try:
-        index.catch_up()
-    except UnreachableStoreError:
-        if not index.exists():
-            raise
-    return index
+
+
+def _close(store: Store | Follower, index: SearchIndex | QdrantIndex) -> None:
+    store.close()
+    index.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,16 +308,17 @@ def index_state(settings: Settings, store: Store) -> IndexState | None:
         DataError: the embedded model cannot be read.
         SearchIndexError: the index is damaged; the message names the repair.
     """
-    folder, lexicon = settings.home / INDEX, settings.data / "lexicon"
-    if not folder.exists():
+    if not settings.shared_index and not (settings.home / INDEX).exists():
         return None
-    embedder, tokenizer = load_embedder(settings), Tokenizer(lexicon)
-    tokens = fingerprint(tokenizer, lexicon)
-    index = SearchIndex(folder, store=store, embedder=embedder, tokenizer=tokenizer, tokens=tokens)
-    if not index.exists():
-        return IndexState(entries=0, outdated=True) if index.has_others() else None
-    entries = index.published().manifest.entries
-    return IndexState(entries=entries, behind=bool(index.behind()))
+    embedder, tokenizer = load_embedder(settings), Tokenizer(settings.data / "lexicon")
+    index = _index_of(settings, store, embedder, tokenizer)
+    try:
+        if not index.exists():
+            return IndexState(entries=0, outdated=True) if index.has_others() else None
+        entries = index.published().entries
+        return IndexState(entries=entries, behind=bool(index.behind()))
+    finally:
+        index.close()
 
 
 def _make_home(home: Path) -> None:

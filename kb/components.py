@@ -28,8 +28,9 @@ class HealthReport:
     `second_reader` is what the language model was asked and what it cost, None where none is set.
     `site_waits` says that the site folder has changed since it was read, which a restart does.
     `index_behind` is how many changes of the knowledge base the search does not find yet: for
-    moments while something is added; `index_failure` says why it stays so. `store_failure` says why
-    the database cannot be reached: what is indexed is still found, and nothing can be changed.
+    moments while something is added; `index_failure` says why it stays so, or why the server that
+    has the index cannot be reached: logs are diagnosed without similar entries. `store_failure`
+    says why the database cannot be: what is indexed is still found, and nothing can be changed.
     """
 
     ready: bool

@@ -108,6 +108,12 @@ class DamagedIndexError(SearchIndexError):
     """Files of the search index are damaged or gone; what they hold can be made anew."""
 
 
+class UnreachableIndexError(SearchIndexError):
+    """The server that has the search index cannot be reached now; nothing was changed."""
+
+    code = "index-unreachable"
+
+
 class MissingExtraError(KBError):
     """An optional package is needed and not installed."""
 

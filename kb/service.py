@@ -28,7 +28,7 @@ from kb.diagnose.verdict import (
     search_filters,
     team_filters,
 )
-from kb.errors import KBError, NotFoundError
+from kb.errors import KBError, NotFoundError, UnreachableIndexError
 from kb.files.paths import files_under
 from kb.incidents.records import IncidentRecord, records_of
 from kb.knowledge.labels import Words
@@ -51,6 +51,7 @@ READ_SIGNATURES = 1024  # log lines of entries that were read and are likely to 
 # said to everybody: where the server is stands in the log
 STORE_GONE = "the database cannot be reached: what is indexed is found, nothing can be changed"
 NOTHING_FOUND = SearchResult(query="", hits=(), similar_enough=False, facets={}, took_ms=0.0)
+NOT_SEARCHED = replace(NOTHING_FOUND)  # for the server that has the index cannot be asked
 
 
 class Service:
@@ -201,7 +202,8 @@ class Service:
             torch=torch or "",
             marks_of=lambda entry: self._read_marks(entry.signature),
         )
-        return replace(verdict, took_ms=reading.took_ms + _since_ms(started))
+        took_ms = reading.took_ms + _since_ms(started)
+        return replace(verdict, took_ms=took_ms, is_searched=similar is not NOT_SEARCHED)
 
     def _use_learned(self) -> None:
         """Take over what `timeout-kb learn` wrote or took away since it was read."""
@@ -229,11 +231,18 @@ class Service:
         return replace(diagnosis, took_ms=round(verdict.took_ms + _since_ms(started), 2))
 
     def similar(self, reading: LogReading, *, exclude: Sequence[str] = ()) -> SearchResult:
-        """Solved entries similar to a reading; none when it holds nothing to search with."""
+        """Solved entries similar to a reading; none when it holds nothing to search with.
+
+        `NOT_SEARCHED` where the server that has the index cannot be asked now: a log is diagnosed
+        without it.
+        """
         query = self.engine.query_text(reading)
         if not query:
             return NOTHING_FOUND
-        return self.search_solved(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
+        try:
+            return self.search_solved(query, filters=search_filters(exclude), limit=SIMILAR_SOUGHT)
+        except UnreachableIndexError:
+            return NOT_SEARCHED
 
     def search_solved(
         self, query: str, *, filters: Filters = NO_FILTERS, limit: int = SIMILAR_SOUGHT
@@ -427,10 +436,13 @@ class Service:
         """Whether store and index answer and agree."""
         problems: list[str] = []
         entries = behind = 0
+        unreachable = ""
         try:
             entries = self.store.count()
             self.searcher.search("timeout", limit=1)
             behind = self.searcher.index_behind()
+        except UnreachableIndexError as error:  # logs are diagnosed without it
+            unreachable = str(error)
         except Exception as error:  # noqa: BLE001 - a health check reports whatever is wrong
             from kb.log_lines import logger
 
@@ -444,7 +456,7 @@ class Service:
             second_reader=self.second_reader.usage() if self.second_reader else None,
             site_waits=self.site_waits(),
             index_behind=behind,
-            index_failure=self.searcher.index_failure() if behind else "",
+            index_failure=unreachable or (self.searcher.index_failure() if behind else ""),
             store_failure="" if self.store.is_reachable() else STORE_GONE,
         )
 

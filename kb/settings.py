@@ -11,6 +11,7 @@ from kb.errors import SettingsError
 
 PREFIX = "TIMEOUT_KB_"
 MIB = 1024 * 1024
+QDRANT = ("qdrant://", "qdrants://")  # the second one over TLS
 
 
 def default_home() -> Path:
@@ -37,6 +38,8 @@ class Settings:
     home: Path = field(default_factory=default_home)  # state: store, index, caches
     data: Path = field(default_factory=shipped_data)  # knowledge files
     store: str = field(default="sqlite", repr=False)  # or a PostgreSQL address, with its password
+    index: str = field(default="embedded", repr=False)  # or a Qdrant address, with its key
+    index_key: str = field(default="", repr=False)  # of the Qdrant server, where it wants one
     generations: Path | None = None  # folder in which servers of one database share the index
     site: Path | None = None  # folder of the team's own knowledge, beside that of `data`
     host: str = "127.0.0.1"
@@ -78,6 +81,11 @@ class Settings:
     def shared_store(self) -> bool:
         """Whether the knowledge base is kept by a database server, for several machines."""
         return self.store != "sqlite"
+
+    @property
+    def shared_index(self) -> bool:
+        """Whether the search index is kept by a Qdrant server."""
+        return self.index != "embedded"
 
 
 _INTEGERS = {
@@ -150,6 +158,13 @@ def _convert(name: str, text: str) -> object:
             reason="setting_store",
             values={"key": key},
         )
+    if name == "index" and text != "embedded" and not text.startswith(QDRANT):
+        raise SettingsError(  # the value may hold a key
+            f"{key} is neither embedded nor the address of a Qdrant server",
+            todo="write qdrant://host:6333/collection, or unset it",
+            reason="setting_index",
+            values={"key": key},
+        )
     if name == "llm_trust" and not _is_share(text):
         raise SettingsError(
             f"{key}={text!r} is no share",
@@ -197,6 +212,11 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             todo=f"set both, or unset {key}",
             reason="setting_both",
             values={"key": key, "near": missing},
+        )
+    if settings.generations is not None and settings.shared_index:
+        raise SettingsError(
+            f"{PREFIX}GENERATIONS and {PREFIX}INDEX are both set, and servers share one index",
+            todo=f"unset {PREFIX}GENERATIONS",
         )
     _check_model(settings)
     return settings

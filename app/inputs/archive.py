@@ -117,7 +117,12 @@ def _similar(service: Service, reading: LogReading) -> SearchResult:
     if key not in results:
         if len(results) >= SEARCHES:
             results.clear()
-        results[key] = service.similar(reading)
+        from kb.service import NOT_SEARCHED
+
+        found = service.similar(reading)
+        if found is NOT_SEARCHED:
+            return found
+        results[key] = found
     return results[key]
 
 

@@ -65,10 +65,15 @@ def second_reading(answer: Diagnosis, words: Words) -> list[str]:
 
 
 def notices(shown: Iterable[AnswerNotice], words: Words) -> list[Row]:
-    """What the team wants known: texts, each with an address or nothing."""
+    """What the team wants known, and what the answer lacks: texts, with an address or nothing."""
     lead = words("site.notice")
     return [
-        (words("word.reason", what=lead, reason=notice.text), safe_url(notice.url))
+        (
+            notice.text
+            if notice.kind == "not_searched"
+            else words("word.reason", what=lead, reason=notice.text),
+            safe_url(notice.url),
+        )
         for notice in shown
     ]
 

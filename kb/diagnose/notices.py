@@ -23,10 +23,13 @@ def notices_of(
     knowledge: Knowledge,
     words: Words,
     today: dt.date | None,
+    *,
+    is_searched: bool = True,
 ) -> tuple[AnswerNotice, ...]:
     """Bad hosts first, culprits' before others', then the notices that are due, as in their file.
 
-    `causes` are those the answer names.
+    `causes` are those the answer names. At the end stands that nothing similar could be searched
+    for where that is so.
     """
     found: list[AnswerNotice] = []
     if knowledge.hosts:
@@ -38,6 +41,9 @@ def notices_of(
         for notice in knowledge.notices
         if is_due(notice, today) and (not notice.causes or set(notice.causes) & set(causes))
     ]
+    if not is_searched:
+        text = words("diagnosis.not_searched")
+        found.append(AnswerNotice(kind="not_searched", id="index", text=text))
     return tuple(found)
 
 

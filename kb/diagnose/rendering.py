@@ -170,7 +170,14 @@ def render(
         headline=headline(verdict, knowledge, words),
         first_fix=first_step(verdict.status, next(iter(causes), None), check, steps, made.met),
         met_before=made.met,
-        notices=notices_of(reading, [cause.id for cause in causes], knowledge, words, today),
+        notices=notices_of(
+            reading,
+            [cause.id for cause in causes],
+            knowledge,
+            words,
+            today,
+            is_searched=verdict.is_searched,
+        ),
     )
 
 

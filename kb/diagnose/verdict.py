@@ -102,6 +102,7 @@ class Verdict:
         conflicts: what the settings contradict.
         torch: torch's version where a person named it.
         took_ms: wall time of reading and judging.
+        is_searched: whether similar cases could be searched for.
         second: what came of asking a language model; None where none was asked.
         answers: what a language model asked, and what the person answered.
         opinions: what parts of the evidence alone would say: shares of all causes, by part.
@@ -121,6 +122,7 @@ class Verdict:
     conflicts: tuple[SettingConflict, ...] = ()
     torch: str = ""
     took_ms: float = 0.0
+    is_searched: bool = True
     second: SecondOpinion | None = None
     answers: tuple[tuple[str, str], ...] = ()
     opinions: Mapping[ReaderName, Mapping[str, float]] = field(default_factory=dict)

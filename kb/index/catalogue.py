@@ -6,7 +6,7 @@ It answers filters for the vector index and counts facets, without a database qu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.index.base import Numbers
+from kb.index.chunk_index import NO_ENTRY, Selection
 from kb.knowledge.facets import day_range, fold, wanted_values
 from kb.types.entries import NO_FILTERS, Filters
 
@@ -22,21 +23,6 @@ Mask = NDArray[np.bool_]
 FILE = "catalogue.npz"
 CACHED_SELECTIONS = 4  # filters: every diagnosis has the same; 8 bytes a chunk each
 Rows = tuple[list[tuple[int, str, int]], list[tuple[int, str, str]], NDArray[np.int64]]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Selection:
-    """The entries that pass a filter.
-
-    Attributes:
-        filters: the filter; the empty one where all pass.
-        chunks: numbers of their chunks, ascending; None for all.
-        facets: how many of them have each value, per facet, the most frequent first.
-    """
-
-    filters: Filters
-    chunks: Numbers | None
-    facets: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -149,8 +135,10 @@ class Catalogue:
         mask = self.passing(filters)
         if mask is None or mask.all():
             # No condition is faster than one that all meet, and finds the same.
-            return Selection(filters=NO_FILTERS, chunks=None, facets=self._all_facets)
-        return Selection(filters=filters, chunks=self.chunks_of(mask), facets=self._count(mask))
+            size = len(self.numbers)
+            return Selection(filters=NO_FILTERS, facets=self._all_facets, size=size)
+        chunks, facets = self.chunks_of(mask), self._count(mask)
+        return Selection(filters=filters, facets=facets, size=len(chunks), chunks=chunks)
 
     def passing(self, filters: Filters) -> Mask | None:
         """Which entries pass, one truth value an entry; None when all do.
@@ -184,6 +172,13 @@ class Catalogue:
             return np.full(len(numbers), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
         return np.where(self.numbers[at] == numbers, self.owners[at], -1).astype(np.int64)
+
+    def entries_of(self, numbers: Numbers) -> Numbers:
+        """Ordinals of the entries the chunks belong to; `NO_ENTRY` for unknown numbers."""
+        if not len(self.ordinals):
+            return np.full(len(numbers), NO_ENTRY, dtype=np.int64)
+        at = self.owners_of(numbers)
+        return np.where(at >= 0, self.ordinals[at], NO_ENTRY).astype(np.int64)
 
     def with_changes(self, removed: Numbers, added: Catalogue) -> Catalogue:
         """This catalogue without the entries `removed` (ordinals), with those of `added`."""
@@ -244,10 +239,31 @@ class Catalogue:
             if labels:
                 total = sum(counted[number] for number in spellings)
                 shown.append((facet, -total, folded, min(labels)))
-        facets: dict[str, dict[str, int]] = {}
-        for facet, negative, _, label in sorted(shown):
-            facets.setdefault(facet, {})[label] = -negative
-        return facets
+        return _in_order(shown)
+
+
+def facet_table(counts: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    """How many entries have each value, per facet, the most frequent first.
+
+    Args:
+        counts: facet, label and its count; spellings of one value are added up, and shown by the
+            first of them.
+    """
+    values: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for facet, label, count in counts:
+        values.setdefault((facet, fold(label)), []).append((label, count))
+    return _in_order(
+        (facet, -sum(count for _, count in labels), folded, min(labels)[0])
+        for (facet, folded), labels in values.items()
+    )
+
+
+def _in_order(values: Iterable[tuple[str, int, str, str]]) -> dict[str, dict[str, int]]:
+    """Facet, negative count, folded value and label as a table."""
+    facets: dict[str, dict[str, int]] = {}
+    for facet, negative, _, label in sorted(values):
+        facets.setdefault(facet, {})[label] = -negative
+    return facets
 
 
 def _chunks(catalogue: Catalogue) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from kb.errors import KBError
+from kb.index.chunk_index import ChunkIndex
 from kb.index.live import SearchIndex
 from kb.index.publisher import Publisher
 from kb.store import Store
@@ -20,14 +21,15 @@ class Follower:
     Where servers share what they build, a second thread publishes what this one has.
     """
 
-    def __init__(self, store: Store, index: SearchIndex) -> None:
+    def __init__(self, store: Store, index: ChunkIndex) -> None:
         """Start to follow."""
         self._store, self._index = store, index
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-follower", daemon=True)
         self._thread.start()
-        self._publisher = Publisher(store, index, index.shared) if index.shared else None
-        if self._publisher is not None:
+        self._publisher: Publisher | None = None
+        if isinstance(index, SearchIndex) and index.shared:
+            self._publisher = Publisher(store, index, index.shared)
             self._publisher.start()
 
     def close(self) -> None:

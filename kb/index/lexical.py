@@ -138,9 +138,7 @@ class LexicalIndex:
 
         @lru_cache(CACHED_WORDS)
         def rarity(field: str, token: str) -> float:
-            have = self.searcher.doc_freq(field, token)
-            # deleted documents count until their segment is merged, so df may exceed n
-            return math.log1p(max(0.0, total - have + 0.5) / (have + 0.5))
+            return inverse_frequency(total, self.searcher.doc_freq(field, token))
 
         return rarity
 
@@ -213,6 +211,14 @@ class LexicalIndex:
         scores: Scores = np.array([score for score, _ in hits], dtype=np.float32)
         order = np.lexsort((numbers, -scores))
         return numbers[order], scores[order]
+
+
+def inverse_frequency(chunks: int, having: int) -> float:
+    """Rarity of a word that `having` of `chunks` have: ln(1 + (n - df + ½) / (df + ½)).
+
+    Deleted documents may count for a while, so `having` may be the larger number.
+    """
+    return math.log1p(max(0.0, chunks - having + 0.5) / (having + 0.5))
 
 
 def write(folder: Path, documents: Iterable[ChunkWords], removed: Iterable[int] = ()) -> None:

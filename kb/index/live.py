@@ -11,24 +11,24 @@ identity has a folder of generations of its own: none makes another's index stal
 from __future__ import annotations
 
 import logging
-import math
 import re
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from kb.embed.base import Embedder
-from kb.errors import DamagedIndexError, KBError, SearchIndexError, UnreachableStoreError
+from kb.errors import DamagedIndexError, SearchIndexError
 from kb.files.atomic import publish_folder, write_file
 from kb.files.state_folder import UseMark, locked, unused
 from kb.index import snapshot
 from kb.index.base import DISK, REPAIR, Tokens
 from kb.index.shared_folder import SharedGenerations
 from kb.index.snapshot import Snapshot
+from kb.index.sources import fingerprint
+from kb.index.upkeep import IndexUpkeep
 from kb.index.vector_index import DEFAULT_VECTOR_INDEX, vector_index
 from kb.store import Store
 
@@ -36,7 +36,6 @@ CURRENT = "CURRENT"
 LOCK = "LOCK"
 IN_USE = "IN_USE"  # marked by every process that has an index of this folder open
 UNUSED_S = 30 * 86_400  # after a release is replaced, long enough to go back to it without a build
-RETRY_S = 60.0  # after the index could not be brought up to date: a build may take minutes
 # Later changes are searched exactly and copied with every update; beyond this a rebuild is cheaper.
 CHANGES_LIMIT = 5_000
 CHANGES_SHARE = 0.1  # of a large index
@@ -49,11 +48,10 @@ _IDENTITY = re.compile(r"[0-9a-f]{16}\Z")
 _log = logging.getLogger(__name__)
 
 
-class SearchIndex:
+class SearchIndex(IndexUpkeep):
     """The newest generation below a folder; safe to use from many threads and processes.
 
     Attributes:
-        failure: why it could not be brought up to date when that was last tried; empty otherwise.
         shared: generations of several servers; None where each builds its own.
     """
 
@@ -81,14 +79,14 @@ class SearchIndex:
             generations: folder in which servers share what they built; None: each builds its own.
             notify: told in one line when a damaged index is built anew.
         """
-        self.failure = ""
+        super().__init__(store)
         self._notify = notify
         self._all = folder
         self._sources = snapshot.Sources(
             store=store,
             embedder=embedder,
             tokenizer=tokenizer,
-            fingerprint=tokens or snapshot.fingerprint(tokenizer),
+            fingerprint=tokens or fingerprint(tokenizer),
             vectors=vector_index(vectors),
         )
         self.shared = SharedGenerations(generations, self._sources) if generations else None
@@ -96,8 +94,6 @@ class SearchIndex:
         self._stamp: tuple[int, int] | None = None
         self._unusable: tuple[int, int] | None = None  # stamp of a state that is damaged
         self._adopting = threading.Lock()
-        self._following = threading.Lock()
-        self._failed_at = -math.inf
         self._use: UseMark | None = None
 
     @cached_property
@@ -132,35 +128,15 @@ class SearchIndex:
         """Whether a program like this one has built an index here."""
         return (self._folder / CURRENT).exists()
 
-    def behind(self) -> int:
-        """How many changes of the store the index lacks."""
-        manifest = self._snapshot.manifest if self._snapshot else None
-        return abs(self._sources.store.last_seq() - (manifest.seq if manifest else 0))
+    def _last_seq(self) -> int:
+        return self._snapshot.manifest.seq if self._snapshot else 0
 
     def has_others(self) -> bool:
         """Whether there is an index here, and it is of other programs only."""
         return self._all.exists() and not self.exists() and any(self._others())
 
-    def follow(self) -> threading.Thread | None:
-        """Start to bring the index up to the store, in the thread returned, where it is behind.
-
-        None where it is not, where that is going on, or failed a moment ago.
-        """
-        if not self.behind() or time.monotonic() - self._failed_at < RETRY_S:
-            return None
-        if not self._following.acquire(blocking=False):
-            return None
-        thread = threading.Thread(target=self._follow, name="index-follower", daemon=True)
-        thread.start()
-        return thread
-
-    def _follow(self) -> None:
-        try:
-            self.catch_up()
-        except KBError:
-            _log.warning("index_not_followed", exc_info=True)
-        finally:
-            self._following.release()
+    def close(self) -> None:
+        """Nothing to let go of: files are closed with what they are read by."""
 
     def stamp(self) -> tuple[int, int] | None:
         """Something that changes whenever another state is published; cheap to ask."""
@@ -170,28 +146,13 @@ class SearchIndex:
             return None
         return status.st_ino, status.st_mtime_ns
 
-    def catch_up(self) -> bool:
-        """Bring the index up to the store's last change; whether that changed anything.
+    def _bring_up(self) -> bool:
+        """Apply what changed, with the vectors that are missing made first.
 
-        Vectors that are missing are made first. Few changes cost little; many, or a store
-        without an index, mean to fetch what another server shares, or a build of all of it. A
-        damaged one is built too: all of it comes from the store. Searches go on meanwhile.
-
-        Raises:
-            SearchIndexError: the disk refuses a new one.
-            StoreError: the database cannot be read, or the vectors not be written.
+        Few changes cost little; many, or a store without an index, mean to fetch what another
+        server shares, or a build of all of it. A damaged one is built too: all of it comes from
+        the store. Searches go on meanwhile.
         """
-        try:
-            changed = self._repaired()
-        except KBError as error:
-            # a server that is gone is asked again with the next search, by its own measure
-            away = isinstance(error, UnreachableStoreError)
-            self.failure, self._failed_at = str(error), -math.inf if away else time.monotonic()
-            raise
-        self.failure, self._failed_at = "", -math.inf
-        return changed
-
-    def _repaired(self) -> bool:
         self._mark_use()
         try:
             return self._catch_up()

@@ -5,9 +5,8 @@ An index is used only by what could have built it. Checksums tell a damaged file
 
 from __future__ import annotations
 
-import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -15,49 +14,22 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from kb.embed.base import Embedder
 from kb.errors import DamagedIndexError
 from kb.files.atomic import link_tree
 from kb.index import lexical
-from kb.index.base import REPAIR, Numbers, Scores, Tokens, signature_tokens
+from kb.index.base import REPAIR, Numbers, Ranking, Scores, Term
 from kb.index.catalogue import Catalogue
-from kb.index.lexical import ChunkWords, LexicalIndex
+from kb.index.chunk_index import Proposal, Selection, WordField
+from kb.index.lexical import LexicalIndex
+from kb.index.sources import ChunkSources, Identity
 from kb.index.vector_index import VectorIndex
-from kb.knowledge.facets import FACETS, fold
-from kb.store import ChunkChanges, Store
-from kb.text.tokenizer import JIEBA
+from kb.store import ChunkChanges
+from kb.types.entries import Filters
 
 FORMAT = 3  # 3: facets are part of the identity
 MANIFEST = "manifest.json"
 WORDS = "lexical"
-BATCH = 2_000  # chunks read, cut or embedded at once: a few megabytes
-VECTOR_BATCH = 20_000  # vectors added at once: 20 MB at 256 dimensions
 READ_BYTES = 1 << 20
-# tokens of this stand in the fingerprint, so a change of the tokenizer's code is noticed
-PROBE = (
-    "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=_ALLGATHER_BASE, "
-    "NumelIn=8) ran for 600001 milliseconds; ProcessGroupNCCL.cpp:587 NCCL_IB_GID_INDEX=3 "
-    "torch.distributed.DistStoreError loaders crashed libraries 0x7f3a 10.0.0.1 zero_stage=3"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What an index has to share with the program that uses it."""
-
-    format: int
-    store: str
-    model: str
-    dimension: int
-    tokens: str
-    jieba: str
-    vectors: str
-    tantivy: str
-    facets: tuple[str, ...]
-
-    def folder_name(self) -> str:
-        """Name of the folder of what programs of this identity build."""
-        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +58,7 @@ class Manifest:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """What a search works on; nothing in it ever changes."""
+    """What a search works on (`kb.index.chunk_index.IndexReader`); nothing in it ever changes."""
 
     folder: Path
     manifest: Manifest
@@ -94,39 +66,74 @@ class Snapshot:
     lexical: LexicalIndex
     catalogue: Catalogue
 
+    @property
+    def chunks(self) -> int:
+        """How many chunks it has."""
+        return self.lexical.size
+
+    @property
+    def entries(self) -> int:
+        """How many entries it has."""
+        return len(self.catalogue.ids)
+
+    def select(self, filters: Filters) -> Selection:
+        """The entries that pass, with their facets."""
+        return self.catalogue.select(filters)
+
+    def propose_dense(self, vector: Scores, limit: int, selected: Selection) -> Proposal:
+        """The nearest chunks."""
+        return self._proposal(self.dense.search(vector, limit, selected.chunks))
+
+    def vectors_of(self, numbers: Numbers) -> tuple[Numbers, Scores] | None:
+        """The vectors of those numbers, where they are in memory unrounded."""
+        return self.dense.vectors_of(numbers)
+
+    def propose_words(
+        self, terms: Sequence[Term], limit: int, selected: Selection, *, field: WordField = "body"
+    ) -> Proposal:
+        """The best chunks by BM25."""
+        found = self.lexical.search(terms, limit, field=field, filters=selected.filters)
+        return self._proposal(found)
+
+    def score_words(self, terms: Sequence[Term], numbers: Sequence[int]) -> dict[int, float]:
+        """BM25 of the given chunks."""
+        return self.lexical.scores(terms, numbers)
+
+    def cover_words(
+        self, choices: Sequence[Sequence[Term]], entries: Sequence[int]
+    ) -> dict[int, float]:
+        """What entries have of each choice; the words of an entry stand on its last chunk."""
+        ordinals = np.array(entries, dtype=np.int64)
+        ordinals = ordinals[np.isin(ordinals, self.catalogue.ordinals)]
+        last = self.catalogue.last_chunks[np.searchsorted(self.catalogue.ordinals, ordinals)]
+        covered = self.lexical.coverage(choices, last.tolist())
+        pairs = zip(ordinals.tolist(), last.tolist(), strict=True)
+        return {entry: covered[number] for entry, number in pairs if number in covered}
+
+    def idf(self, tokens: Iterable[str], *, field: WordField = "body") -> dict[str, float]:
+        """Rarity of every token."""
+        return self.lexical.idf(tokens, field=field)
+
+    def entries_with(self, words: Iterable[str]) -> dict[str, int]:
+        """How many entries have each token."""
+        return {word: self.lexical.entries_with(word) for word in words}
+
+    def _proposal(self, ranking: Ranking) -> Proposal:
+        numbers, scores = ranking
+        return Proposal(numbers, scores, self.catalogue.entries_of(numbers))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What an index is made from; `fingerprint` is that of the tokenizer."""
+class Sources(ChunkSources):
+    """What an index of files is made from, and the kind of its vector index."""
 
-    store: Store
-    embedder: Embedder
-    tokenizer: Tokens
-    fingerprint: str
     vectors: type[VectorIndex]
 
     def identity(self) -> Identity:
         """The identity of what is made from them, library versions included."""
-        return Identity(
-            format=FORMAT,
-            store=self.store.id,
-            model=self.embedder.name,
-            dimension=self.embedder.dimension,
-            tokens=self.fingerprint,
-            jieba=JIEBA,
-            vectors=self.vectors.library(),
-            tantivy=version("tantivy"),
-            facets=tuple(sorted(FACETS)),
+        return self.identity_with(
+            format=FORMAT, vectors=self.vectors.library(), words=version("tantivy")
         )
-
-
-def fingerprint(tokenizer: Tokens, lexicon: Path | None = None) -> str:
-    """Hash of how `tokenizer` cuts, and of the word lists in `lexicon` it works with."""
-    digest = hashlib.sha256("\n".join(tokenizer.tokens(PROBE)).encode())
-    for path in sorted(lexicon.glob("*")) if lexicon is not None else ():
-        if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 # --- reading a generation ------------------------------------------------------------------------
@@ -195,15 +202,15 @@ def _crc32(path: Path) -> int:
 def build(sources: Sources, folder: Path) -> None:
     """Write an index of everything in the store into the empty `folder`."""
     everything = sources.store.chunk_changes_since(-1)
-    _embed_missing(sources)
+    sources.embed_missing()
     catalogue = Catalogue.of(sources.store.catalogue_rows(everything.entries))
     index = sources.vectors.build(
-        lambda: _vectors(sources, catalogue.numbers),
+        lambda: sources.vectors_of(catalogue.numbers),
         size=len(catalogue.numbers),
         dimension=sources.embedder.dimension,
     )
     (folder / WORDS).mkdir()
-    lexical.write(folder / WORDS, _documents(sources, catalogue))
+    lexical.write(folder / WORDS, sources.documents(catalogue))
     base = f"vectors-{folder.name.split('.')[0]}"
     _finish(sources, folder, index, catalogue, seq=everything.last_seq, base=base)
 
@@ -213,13 +220,13 @@ def derive(sources: Sources, folder: Path, last: Snapshot, changes: ChunkChanges
 
     Applying changes that are in already changes nothing.
     """
-    _embed_missing(sources)
+    sources.embed_missing()
     added = Catalogue.of(sources.store.catalogue_rows(changes.entries))
     removed = np.array(changes.removed_entries, dtype=np.int64)
     gone = np.array(changes.removed_chunks, dtype=np.int64)
     numbers = [np.zeros(0, dtype=np.int64)]
     vectors = [np.zeros((0, sources.embedder.dimension), dtype=np.float32)]
-    for some, rows in _vectors(sources, added.numbers):
+    for some, rows in sources.vectors_of(added.numbers):
         numbers.append(some)
         vectors.append(rows)
     index = last.dense.with_changes(gone, np.concatenate(numbers), np.concatenate(vectors))
@@ -227,7 +234,7 @@ def derive(sources: Sources, folder: Path, last: Snapshot, changes: ChunkChanges
     base = last.manifest.base
     (folder / base).hardlink_to(last.folder / base)
     replaced = np.union1d(gone, added.numbers)
-    lexical.write(folder / WORDS, _documents(sources, added), replaced.tolist())
+    lexical.write(folder / WORDS, sources.documents(added), replaced.tolist())
     catalogue = last.catalogue.with_changes(removed, added)
     _finish(sources, folder, index, catalogue, seq=changes.last_seq, base=base, last=last)
 
@@ -271,72 +278,3 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into `folder`."""
     manifest = replace(manifest, checksum=_checksum(manifest))
     (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-
-
-def _embed_missing(sources: Sources) -> None:
-    """Give every chunk of the store a vector of the model.
-
-    It runs after the changes were read, so none of them lacks one. Vectors go into the store
-    batch by batch, so an interrupted run goes on where it stopped.
-    """
-    name = sources.embedder.name
-    if not sources.store.vectors.missing(name, limit=1):
-        return
-    # of several machines on one database one does it, and the others have what it made
-    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    with sources.store.lock(f"locks/embed-{digest}"):
-        _embed_all(sources, name)
-
-
-def _embed_all(sources: Sources, name: str) -> None:
-    after = 0
-    while numbers := sources.store.vectors.missing(name, after=after, limit=BATCH):
-        rows = sources.store.chunks(numbers)
-        vectors = sources.embedder.encode_passages([row.text for row in rows])
-        sources.store.vectors.put(name, [row.number for row in rows], vectors)
-        after = numbers[-1]
-
-
-def _vectors(sources: Sources, numbers: Numbers) -> Iterator[tuple[Numbers, Scores]]:
-    name, dimension = sources.embedder.name, sources.embedder.dimension
-    for batch in _batches(numbers, VECTOR_BATCH):
-        yield sources.store.vectors.get(name, batch.tolist(), dimension)
-
-
-def _documents(sources: Sources, catalogue: Catalogue) -> Iterator[ChunkWords]:
-    """The chunks of the catalogue as words, with the tags of their entries."""
-    tags: list[list[tuple[str, str]]] = [[] for _ in catalogue.ordinals]
-    projects = [""] * len(catalogue.ordinals)
-    for tag, entry in zip(catalogue.tag_of.tolist(), catalogue.tagged.tolist(), strict=True):
-        facet, label = catalogue.tags[tag]
-        tags[entry].append((facet, fold(label)))
-        if facet == "project":
-            projects[entry] = label
-    last = set(catalogue.last_chunks.tolist())
-    words: dict[int, dict[str, None]] = {}  # of entries whose last chunk is to come
-    signed: set[int] = set()
-    for batch in _batches(catalogue.numbers, BATCH):
-        rows = sources.store.chunks(batch.tolist())
-        heads = sources.store.heads(sorted({row.entry for row in rows} - signed))
-        for row in rows:
-            entry = int(np.searchsorted(catalogue.ordinals, row.entry))
-            # the signature is the entry's, so one of its chunks carries it
-            head = None if row.entry in signed else heads.get(row.entry)
-            signed.add(row.entry)
-            # users name their project, its write-up often does not
-            body = sources.tokenizer.tokens(f"{projects[entry]}\n{row.text}")
-            words.setdefault(row.entry, {}).update(dict.fromkeys(body))
-            yield ChunkWords(
-                number=row.number,
-                entry_id=str(catalogue.ids[entry]),
-                day=int(catalogue.days[entry]),
-                body=tuple(body),
-                signature=tuple(signature_tokens("\n".join(head.signature))) if head else (),
-                tags=tuple(tags[entry]),
-                whole=tuple(words.pop(row.entry)) if row.number in last else (),
-            )
-
-
-def _batches(values: Numbers, size: int) -> Iterator[Numbers]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]

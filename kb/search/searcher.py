@@ -33,9 +33,7 @@ from kb.types.entries import NO_FILTERS, Filters, Hit, SearchResult
 from kb.types.vocabulary import Language
 
 if TYPE_CHECKING:
-    from kb.index.catalogue import Selection
-    from kb.index.live import SearchIndex
-    from kb.index.snapshot import Snapshot
+    from kb.index.chunk_index import ChunkIndex, IndexReader, Selection
 
 POOL = 100  # chunks each route proposes at first: a case has about 20 chunks
 POOL_PER_HIT = 10  # so that the entries asked for are among them
@@ -82,7 +80,8 @@ class _Look:
 class _Candidates:
     """Chunks some route proposed, with their likeness.
 
-    `owners` are entry positions; `signed` tells the chunks proposed for their entry's log lines.
+    `owners` are ordinals of their entries; `signed` tells the chunks proposed for the log lines of
+    their entry.
     """
 
     numbers: Numbers
@@ -97,7 +96,7 @@ class Searcher:
     def __init__(
         self,
         store: Store,
-        index: SearchIndex,
+        index: ChunkIndex,
         embedder: Embedder,
         tokenizer: Tokens,
         *,
@@ -157,18 +156,17 @@ class Searcher:
         if not 1 <= limit <= LIMIT_MAX:
             raise InputError(f"limit={limit} is out of range", todo=f"use 1 to {LIMIT_MAX}")
         snapshot = self._index.snapshot()
-        selected = snapshot.catalogue.select(filters)
+        selected = snapshot.select(filters)
         meant: dict[str, str] = {}
         if self._reranker is not None and not signature:
             entries_with = partial(self._entries_with, snapshot)
             meant = corrections(query, entries_with, self._is_right)
         question = self._question(corrected(query, meant), snapshot, language, signature)
         pool = max(POOL, POOL_PER_HIT * limit)
-        reach = snapshot.manifest.chunks if selected.chunks is None else len(selected.chunks)
         while True:
             candidates = self._candidates(question, snapshot, selected, pool=pool, limit=limit)
             entries = len(np.unique(candidates.owners))
-            if entries >= limit or pool >= reach:
+            if entries >= limit or pool >= selected.size:
                 break
             pool *= POOL_GROWTH
         hits = self._hits(question, snapshot, candidates, limit)
@@ -199,7 +197,7 @@ class Searcher:
     def _question(
         self,
         query: str,
-        snapshot: Snapshot,
+        snapshot: IndexReader,
         language: Language | None,
         signature: Sequence[str],
     ) -> _Question:
@@ -207,22 +205,22 @@ class Searcher:
         # once each: repeated log lines must not drown what was said once
         own = dict.fromkeys(self._tokenizer.tokens(query))
         expanded = dict(self._tokenizer.expand(list(own)))
-        idf = snapshot.lexical.idf(expanded)
+        idf = snapshot.idf(expanded)
         worth = {token: weight * idf[token] for token, weight in expanded.items()}
         rarest = sorted(sorted(worth), key=worth.__getitem__, reverse=True)  # ties by token
         names = signature_tokens("\n".join(signature) or query)
-        name_idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
+        name_idf = _entry_idf(snapshot.idf(names, field="signature"), snapshot)
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
         rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
         # of few words an entry has to have a larger part; a single one may be an identifier
         short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
         choices: tuple[tuple[Term, ...], ...] = ()
         if self._reranker is not None:
-            entries = max(1, len(snapshot.catalogue.ids))
+            entries = max(1, snapshot.entries)
             choices = self._reranker.choices(
                 list(own),
                 self._tokenizer,
-                lambda word: min(1.0, snapshot.lexical.entries_with(word) / entries),
+                lambda word: min(1.0, snapshot.entries_with([word])[word] / entries),
             )
         return _Question(
             choices=choices,
@@ -246,34 +244,42 @@ class Searcher:
             self._reranker is None or not tokens or any(map(self._reranker.is_asked_with, tokens))
         )
 
-    def _entries_with(self, snapshot: Snapshot, word: str) -> int:
-        """How many entries have a word itself or in translation."""
-        tokens = [token for token, _ in self._tokenizer.expand(self._tokenizer.tokens(word))]
-        return max(map(snapshot.lexical.entries_with, tokens), default=0)
+    def _entries_with(self, snapshot: IndexReader, words: Sequence[str]) -> dict[str, int]:
+        """How many entries have each word itself or in translation; all asked at once."""
+        tokens = {
+            word: [token for token, _ in self._tokenizer.expand(self._tokenizer.tokens(word))]
+            for word in words
+        }
+        counts = snapshot.entries_with({token for some in tokens.values() for token in some})
+        return {
+            word: max((counts[token] for token in some), default=0) for word, some in tokens.items()
+        }
 
     # --- candidates ----------------------------------------------------------------------------
 
     def _candidates(
         self,
         question: _Question,
-        snapshot: Snapshot,
+        snapshot: IndexReader,
         selected: Selection,
         *,
         pool: int,
         limit: int,
     ) -> _Candidates:
         """The chunks that can belong to the best `limit` entries, with their exact likeness."""
-        proposed = [np.zeros(0, dtype=np.int64)]
+        by_words = snapshot.propose_words(question.terms, pool, selected)
+        by_lines = snapshot.propose_words(
+            question.names, SIGNATURE_POOL, selected, field="signature"
+        )
+        proposed = [by_words, by_lines]
         if question.vector is not None:
-            proposed.append(snapshot.dense.search(question.vector, pool, selected.chunks)[0])
-        words, bm25 = snapshot.lexical.search(question.terms, pool, filters=selected.filters)
-        proposed.append(words)
-        signed = snapshot.lexical.search(
-            question.names, SIGNATURE_POOL, field="signature", filters=selected.filters
-        )[0]
-        numbers = np.unique(np.concatenate([*proposed, signed]))
-        owners = snapshot.catalogue.owners_of(numbers)
+            proposed.append(snapshot.propose_dense(question.vector, pool, selected))
+        numbers, first = np.unique(
+            np.concatenate([one.numbers for one in proposed]), return_index=True
+        )
+        owners = np.concatenate([one.entries for one in proposed])[first]
         numbers, owners = numbers[owners >= 0], owners[owners >= 0]
+        words, bm25, signed = by_words.numbers, by_words.scores, by_lines.numbers
         # every candidate gets the scores of all routes: which route found it must not matter
         cosine = self._cosines(question.vector, numbers, snapshot)
         lexical = _scores_of(numbers, dict(zip(words.tolist(), bm25.tolist(), strict=True)))
@@ -287,7 +293,7 @@ class Searcher:
         keep = upper >= _nth_best(lower, owners, self._sought(limit))
         keep |= _among(owners, owners[is_signed])
         unknown = numbers[open_ & keep].tolist() if most else []
-        exact = _scores_of(numbers, snapshot.lexical.scores(question.terms, unknown))
+        exact = _scores_of(numbers, snapshot.score_words(question.terms, unknown))
         lexical = np.maximum(np.maximum(lexical, exact), 0)
         likeness = text_similarity(cosine, lexical / reachable)
         return _Candidates(
@@ -297,13 +303,13 @@ class Searcher:
             signed=is_signed[keep],
         )
 
-    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: Snapshot) -> Scores:
+    def _cosines(self, vector: Scores | None, numbers: Numbers, snapshot: IndexReader) -> Scores:
         """Exact cosine of every chunk with the question; 0 where there is no vector."""
         cosines = np.zeros(len(numbers), dtype=np.float32)
         if vector is None:
             return cosines
         try:
-            held, vectors = snapshot.dense.vectors_of(numbers) or self._store.vectors.get(
+            held, vectors = snapshot.vectors_of(numbers) or self._store.vectors.get(
                 self._embedder.name, numbers.tolist(), self._embedder.dimension
             )
         except UnreachableStoreError:  # words alone answer until the server is back
@@ -314,7 +320,7 @@ class Searcher:
     # --- hits ----------------------------------------------------------------------------------
 
     def _hits(
-        self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
+        self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
     ) -> tuple[Hit, ...]:
         ranked = [
             (-self._score(look), look.head.id, look.at, look.head, look.line)
@@ -356,26 +362,21 @@ class Searcher:
         return tuple(hits)
 
     def _looks(
-        self, question: _Question, snapshot: Snapshot, candidates: _Candidates, limit: int
+        self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
     ) -> Iterator[_Look]:
         """The entries that can be shown, each with what the score is made of."""
         best = _best_chunks(candidates)
-        ordinals = snapshot.catalogue.ordinals[candidates.owners[best]]
-        lines = snapshot.catalogue.ordinals[candidates.owners[candidates.signed]]
-        wanted = np.union1d(ordinals[: self._sought(limit)], lines)
+        ordinals = candidates.owners[best]
+        wanted = np.union1d(ordinals[: self._sought(limit)], candidates.owners[candidates.signed])
         heads = self._heads(wanted.tolist())
         # of all names of their lines: how much of a line was asked needs those that were not
         names = {
             name for head in heads.values() for line in head.signature for name in names_of(line)
         }
-        idf = _entry_idf(snapshot.lexical.idf(names, field="signature"), snapshot)
-        owners = candidates.owners[best]
-        last = snapshot.catalogue.last_chunks[owners]
-        looked_at = np.isin(ordinals, np.fromiter(heads, np.int64, len(heads)))
-        coverage = snapshot.lexical.coverage(question.choices, last[looked_at].tolist())
-        for at, ordinal, number in zip(
-            best.tolist(), ordinals.tolist(), last.tolist(), strict=True
-        ):
+        idf = _entry_idf(snapshot.idf(names, field="signature"), snapshot)
+        looked_at = [ordinal for ordinal in ordinals.tolist() if ordinal in heads]
+        coverage = snapshot.cover_words(question.choices, looked_at)
+        for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
             head = heads.get(ordinal)
             if head is None:
                 continue  # deleted since, or far below what is shown
@@ -383,7 +384,7 @@ class Searcher:
             likeness = float(candidates.likeness[at])
             features: tuple[float, ...] = (likeness,)
             if self._reranker is not None and question.mentions is not None:
-                covered = coverage.get(number, 0.0)
+                covered = coverage.get(ordinal, 0.0)
                 features = self._reranker.features(question.mentions, head, likeness, covered)
             yield _Look(at=at, head=head, line=line, features=features)
 
@@ -401,7 +402,7 @@ class Searcher:
         snapshot = self._index.snapshot()
         question = self._question(query, snapshot, None, ())
         candidates = self._candidates(
-            question, snapshot, snapshot.catalogue.select(NO_FILTERS), pool=POOL, limit=limit
+            question, snapshot, snapshot.select(NO_FILTERS), pool=POOL, limit=limit
         )
         looks = self._looks(question, snapshot, candidates, limit)
         return [(look.head.id, look.features) for look in looks]
@@ -472,7 +473,7 @@ def _cause(head: EntryHead) -> str:
     return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")
 
 
-def _entry_idf(idf: Mapping[str, float], snapshot: Snapshot) -> dict[str, float]:
+def _entry_idf(idf: Mapping[str, float], snapshot: IndexReader) -> dict[str, float]:
     """Rarity among entries: only one chunk of an entry carries its signature."""
-    shift = math.log(max(snapshot.lexical.size, 1) / max(len(snapshot.catalogue.ids), 1))
+    shift = math.log(max(snapshot.chunks, 1) / max(snapshot.entries, 1))
     return {name: max(value - shift, 0.0) for name, value in idf.items()}

@@ -10,7 +10,7 @@ Source of the idea: Norvig, https://norvig.com/spell-correct.html
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 
 LEAST_ENTRIES = (
@@ -22,20 +22,25 @@ MOST_CORRECTED = 8  # words of a question: each asks the index for about 400 spe
 _WORD = re.compile(r"(?<![\w./:-])[A-Za-z][a-z]{4,}(?![\w/:'’])")
 
 
+EntryCounts = Callable[[Sequence[str]], Mapping[str, int]]
+
+
 def corrections(
-    question: str, entries_with: Callable[[str], int], known: Callable[[str], bool]
+    question: str, entries_with: EntryCounts, known: Callable[[str], bool]
 ) -> dict[str, str]:
     """The word that is meant for every unknown one of a question; empty where there is none.
 
     Args:
         question: what a person typed.
-        entries_with: how many entries have a word, or a translation of it.
+        entries_with: how many entries have each of some words, or a translation of it.
         known: whether a word is right though no entry has it.
     """
     if len(question) > LONGEST or "\n" in question.strip():
         return {}
     words = dict.fromkeys(match[0] for match in _WORD.finditer(question))
-    unknown = [w for w in words if not known(w.lower()) and not entries_with(w.lower())]
+    unknown = [word for word in words if not known(word.lower())]
+    counts = entries_with([word.lower() for word in unknown])
+    unknown = [word for word in unknown if not counts[word.lower()]]
     return {word: _meant(word.lower(), entries_with) for word in unknown[:MOST_CORRECTED]}
 
 
@@ -44,9 +49,10 @@ def corrected(question: str, meant: dict[str, str]) -> str:
     return _WORD.sub(lambda word: meant.get(word[0]) or word[0], question) if meant else question
 
 
-def _meant(word: str, entries_with: Callable[[str], int]) -> str:
+def _meant(word: str, entries_with: EntryCounts) -> str:
     """The most frequent known word one keystroke away, ties by word; empty where there is none."""
-    count, meant = max((entries_with(other), other) for other in set(_one_keystroke_away(word)))
+    counts = entries_with(sorted(set(_one_keystroke_away(word))))
+    count, meant = max((count, other) for other, count in counts.items())
     return meant if count >= LEAST_ENTRIES else ""
 
 

@@ -20,7 +20,7 @@ EvidenceKind = Literal["log", "rank", "case", "prior", "text", "reader", "langua
 ReaderName = Literal["evidence", "reader", "cases", "language_model"]
 StepKind = Literal["fix", "check", "collect"]
 Origin = Literal["", "site"]  # of knowledge: shipped, or of the team's site folder
-NoticeKind = Literal["notice", "bad_host"]
+NoticeKind = Literal["notice", "bad_host", "not_searched"]
 Level = Literal["low", "medium", "high"]
 AdviceVerdict = Literal[
     "no_effect",

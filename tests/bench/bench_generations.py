@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kb.embed.static import StaticEmbedder
 from kb.index.live import SearchIndex
-from kb.index.snapshot import fingerprint
+from kb.index.sources import fingerprint
 from kb.store import Store
 from kb.text.tokenizer import Tokenizer
 from tests.bench.bench_index import MIB, ROOT, entries, fill, lines_of_cases, say, timed

@@ -25,7 +25,7 @@ from kb.embed.static import StaticEmbedder
 from kb.index.base import Term
 from kb.index.faiss_index import FaissIndex
 from kb.index.live import SearchIndex
-from kb.index.snapshot import fingerprint
+from kb.index.sources import fingerprint
 from kb.index.vector_index import VectorIndex
 from kb.knowledge.cases import load_case
 from kb.search.searcher import Searcher

@@ -9,7 +9,7 @@ from dataclasses import replace
 from kb.chat.answers.answer import IntentAnswer, cite_case, cite_pages
 from kb.chat.phrases import ENTRY_ID
 from kb.diagnose.verdict import SIMILAR_SOUGHT, search_filters
-from kb.errors import InputError, NotFoundError
+from kb.errors import InputError, NotFoundError, UnreachableIndexError
 from kb.types.entries import Entry, Filters, Hit
 
 HITS_SHOWN = 3
@@ -113,7 +113,7 @@ def _search(
 ) -> list[Hit]:
     try:
         result = answer.service.search_solved(query, filters=filters, limit=limit)
-    except InputError:  # nothing to search with
+    except (InputError, UnreachableIndexError):  # nothing to search with, or nobody to ask
         return []
     return [hit for hit in result.hits if hit.score >= weakest]
 

@@ -19,6 +19,7 @@ from kb.errors import SearchIndexError
 from kb.index import live, snapshot
 from kb.index.base import Term
 from kb.index.live import CURRENT
+from kb.index.sources import fingerprint
 from kb.store import Store
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
 from tests.kb.index.following import ROOT, assert_follows, entries, new_index, open_index, text
@@ -137,7 +138,7 @@ def test_many_changes_make_a_new_base(store: Store, monkeypatch: pytest.MonkeyPa
         {"embedder": WordEmbedder(name="words@2")},
         {"embedder": WordEmbedder(name="short@1", dimension=16)},
         {"tokenizer": ShoutingTokenizer()},
-        {"tokens": snapshot.fingerprint(SplitTokenizer(), ROOT / "data" / "lexicon")},
+        {"tokens": fingerprint(SplitTokenizer(), ROOT / "data" / "lexicon")},
     ],
     ids=["model", "dimension", "tokenizer", "lexicon"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,7 +14,10 @@ ENTRIES = {"checkpoint": 90, "saving": 40, "allreduce": 120, "reset": 6, "rare":
 
 
 def _meant(question: str, *known: str) -> dict[str, str]:
-    return corrections(question, lambda word: ENTRIES.get(word, 0), frozenset(known).__contains__)
+    def entries_with(words: Sequence[str]) -> dict[str, int]:
+        return {word: ENTRIES.get(word, 0) for word in words}
+
+    return corrections(question, entries_with, frozenset(known).__contains__)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +74,11 @@ def test_what_no_entry_has_is_named(shipped: Service) -> None:
 
 def test_a_question_of_unknown_words_is_answered_soon() -> None:
     """Each unknown word asks for some hundred spellings; their number is bounded."""
-    asked = []
+    asked: list[str] = []
 
-    def entries_with(word: str) -> int:
-        asked.append(word)
-        return 0
+    def entries_with(words: Sequence[str]) -> dict[str, int]:
+        asked.extend(words)
+        return dict.fromkeys(words, 0)
 
     words = " ".join(f"xq{letter * 6}" for letter in "abcdefghijklmnopqrstuvwxyz")
     started = time.process_time()
