@@ -396,6 +396,22 @@ def test_a_line_without_its_end_is_saved_and_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "end").read_bytes() == b"step 1\nwaiting for peers ... done\n"
 
 
+def test_what_is_new_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that has no end yet comes again; of a flood the end is given, and that it is one."""
+    monkeypatch.setattr(watched_process, "RECENT_BYTES", 8)
+    record = OutputRecord()
+    record.add(1, b"before\n")
+    record.keep_recent()
+    record.add(1, b"a 1\ra 2")
+    record.add(2, b"b\n")
+    assert record.recent() == ([b"a 1\ra 2", b"b\n"], True)
+    record.add(1, b" c\n")
+    assert record.recent() == ([b"a 2 c\n", b""], True)
+    record.add(1, b"0123456789\n")
+    assert record.recent() == ([b"3456789\n", b""], False)
+    assert record.recent() == ([b"", b""], True)
+
+
 def test_a_full_disk_under_the_log_stops_the_log_only(tmp_path: Path) -> None:
     """What cannot be written is told once; the record goes on."""
     with Path("/dev/full").open("wb", buffering=0) as full:
