@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from app.capture import state
 from app.capture.budget import Budget
+from app.capture.polling import Polling
 from app.capture.processes import HostProcess
 from kb.errors import InputError
 from kb.evidence.ras import RankStandings, looks_like_ras, rank_standings
@@ -125,7 +126,7 @@ def _ask_service(host: str, port: int, budget: Budget) -> tuple[bytes, bool]:
     return report, False
 
 
-class RasWatch:
+class RasWatch(Polling):
     """Asks the RAS service of the job whose ranks on this host `ranks` gives, until `stop`.
 
     `act` is called once ranks have not moved for `after_s`, `went_on` once they have.
@@ -139,29 +140,20 @@ class RasWatch:
         went_on: Callable[[StuckRanks], None],
     ) -> None:
         self._ranks = ranks
-        self._pause_s = min(after_s / REPORTS, MAX_PAUSE_S)
         self._reports = RasReports(after_s)
         self._act, self._went_on = act, went_on
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        super().__init__(self._ask, min(after_s / REPORTS, MAX_PAUSE_S))
 
-    def _watch(self) -> None:
-        while not self._stopped.wait(self._pause_s):
-            try:
-                report, whole = ras_report(self._ranks(), Budget(ANSWER_S, self._stopped))
-                if not whole or not looks_like_ras(report):
-                    continue
-                standings = rank_standings(report)
-            except (OSError, InputError):  # the job begins or ends, or says nonsense
-                continue
-            now_s = time.monotonic()
-            if stuck := self._reports.take(standings, now_s):
-                self._act(stuck)
-            elif moved := self._reports.went_on(now_s):
-                self._went_on(moved)
-
-    def stop(self) -> None:
-        """End, after what is being told."""
-        self._stopped.set()
-        self._thread.join()
+    def _ask(self, stopped: threading.Event) -> None:
+        try:
+            report, whole = ras_report(self._ranks(), Budget(ANSWER_S, stopped))
+            if not whole or not looks_like_ras(report):
+                return
+            standings = rank_standings(report)
+        except (OSError, InputError):  # the job begins or ends, or says nonsense
+            return
+        now_s = time.monotonic()
+        if stuck := self._reports.take(standings, now_s):
+            self._act(stuck)
+        elif moved := self._reports.went_on(now_s):
+            self._went_on(moved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from app.cli.common import (
     usage,
     write_json,
 )
+from app.render.columns import cut
 from app.render.errors import why_refused
 from app.render.escape import plain
 from kb.knowledge.labels import Words
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from kb.service import Service
 
 CACHE = "cache"  # in the state folder
+CLEAR_LINE = "\r\x1b[2K"
+NAME_CHARACTERS = 60  # shown of the file that was read last
 PLAIN_EVERY = 100  # files between two plain lines
 SHOWN_NEAR = 20  # near-duplicates named; a folder of copies would fill the screen
 
@@ -124,26 +128,24 @@ def read_whole_file(service: Service, path: Path) -> FileReading:
 
 @contextmanager
 def shown_progress(stream: TextIO, words: Words) -> Iterator[OnProgress]:
-    """How a run goes: a bar on a terminal, which is gone at the end, plain lines elsewhere."""
+    """How a run goes: on a terminal one line that is gone at the end, plain lines elsewhere."""
+    started_s = time.monotonic()
     if not stream.isatty():
-        yield partial(_plain_line, stream, words, time.monotonic())
+        yield partial(_plain_line, stream, words, started_s)
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    try:
+        yield partial(_rewritten_line, stream, words, started_s)
+    finally:
+        click.echo(CLEAR_LINE, file=stream, nl=False)
 
-    name = TextColumn("{task.description}", markup=False)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), name)
-    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda done, total, name: bar.update(
-            task, completed=done, total=total, description=name[-60:]
-        )
+
+def _rewritten_line(
+    stream: TextIO, words: Words, started_s: float, done: int, total: int, name: str
+) -> None:
+    """The count, the time left and the file, over what stood there before."""
+    line = f"{_read_so_far(words, started_s, done, total)}  {plain(name[-NAME_CHARACTERS:])}"
+    room = shutil.get_terminal_size().columns - 1  # a line that wraps is not cleared whole
+    click.echo(CLEAR_LINE + cut(line.rstrip(), room), file=stream, nl=False)
 
 
 def _plain_line(
@@ -153,9 +155,14 @@ def _plain_line(
     if not done:
         click.echo(words("import.reading", total=total), file=stream)
     if done == total or (done and done % PLAIN_EVERY == 0):
-        left_s = (time.monotonic() - started_s) / max(done, 1) * (total - done)
-        left = words("import.time_left", minutes=math.ceil(left_s / 60)) if done < total else ""
-        click.echo(words("import.read", done=done, total=total) + left, file=stream)
+        click.echo(_read_so_far(words, started_s, done, total), file=stream)
+
+
+def _read_so_far(words: Words, started_s: float, done: int, total: int) -> str:
+    left_s = (time.monotonic() - started_s) / max(done, 1) * (total - done)
+    known = 0 < done < total
+    left = words("import.time_left", minutes=math.ceil(left_s / 60)) if known else ""
+    return words("import.read", done=done, total=total) + left
 
 
 def summary(report: ImportReport, words: Words) -> list[str]:

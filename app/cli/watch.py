@@ -25,16 +25,29 @@ from app.cli.watched_process import (
     scratch,
     stoppable,
 )
+from app.render.hang import (
+    ended_well_line,
+    moved_line,
+    overdue_line,
+    silence_line,
+    steps_moved_line,
+    stuck_line,
+    went_on_line,
+)
 from kb.diagnose.wording import rank_span
 from kb.errors import KBError
 from kb.incidents.attempts import add_attempt, job_of, start_of
 
 if TYPE_CHECKING:
-    from app.capture.ras import RasWatch, StuckRanks
+    from app.capture.polling import Polling
+    from app.capture.ras import StuckRanks
+    from app.capture.steps import OverdueSteps, StepReader
     from kb.evidence.capture import CapturedHost, CaptureFile
     from kb.evidence.stacks import StackGroup
     from kb.incidents.attempts import Attempt
     from kb.knowledge.labels import Words
+    from kb.knowledge.load import Knowledge
+    from kb.settings import Settings
     from kb.types.answer import Diagnosis
     from kb.types.knowledge import Bilingual
     from kb.types.vocabulary import Language
@@ -47,7 +60,9 @@ SILENCE_NOTE = "The job hangs: it has printed nothing for {seconds} seconds.\n"
 RAS_NOTE = (
     "The job hangs: NCCL's RAS has shown no progress of rank {ranks} for {seconds} seconds.\n"
 )
+STEP_NOTE = "The job hangs: {what}\n"
 RAS_AFTER_S = 120.0  # a checkpoint or an evaluation on one rank takes about so long
+STEPS_AFTER_S = 120.0  # likewise; and in all of its life the job has to have been faster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +77,7 @@ class WatchRequest:
     job: str = ""
     hang_after_s: float | None = None
     ras_after_s: float = 0.0
+    steps_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +113,15 @@ class WrittenCapture:
     help="Likewise when NCCL's RAS service shows a rank without progress for so long; 0: never.",
 )
 @click.option(
+    "--steps-after",
+    type=click.FloatRange(min=0),
+    default=STEPS_AFTER_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Likewise when a rank that printed steps prints none for so long, and for twice its "
+    "longest pause; 0: never.",
+)
+@click.option(
     "--captures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -114,6 +139,7 @@ def command(
     log: Path | None,
     hang_after: float | None,
     ras_after: float,
+    steps_after: float,
     captures: Path | None,
     job: str,
 ) -> None:
@@ -126,7 +152,8 @@ def command(
     Its output, its signals and its exit code are the command's own. Dumps of the flight recorder
     are found by --dump or by TORCH_FR_DUMP_TEMP_FILE. --post takes the API key from TKB_KEY.
     Of a silent job stacks are taken as well (timeout-kb collect), and it is said who stands where;
-    likewise where NCCL's RAS service shows the same rank behind in report after report.
+    likewise where NCCL's RAS service shows the same rank behind in report after report, and where
+    the steps that ranks print stop. A job that goes on after that was slow: it is taken back.
     Attempts of one job (--job, SLURM_JOB_ID, ...) are compared: diagnose --retry-verdict.
     """  # noqa: D301 - \b is click's mark for text not to be rewrapped
     state = context.find_object(State) or State()
@@ -139,6 +166,7 @@ def command(
         job=job or job_of(os.environ),
         hang_after_s=hang_after,
         ras_after_s=ras_after,
+        steps_after_s=steps_after,
     )
     watcher = _Watcher(state, request, os.environ)
     with contextlib.ExitStack() as stack:
@@ -162,6 +190,7 @@ class _Watcher:
         self._environ = environ
         self._started_s = time.time()
         self._silent_at = 0  # bytes printed before the last silence
+        self._hang_stands = False  # a hang was told and not taken back
         self._stop = threading.Event()  # ends a capture
         self._capturing = threading.Lock()  # one capture at a time
         self._last_stacks: tuple[tuple[CaptureFile, bytes], ...] = ()  # of the last silence
@@ -183,8 +212,8 @@ class _Watcher:
                 if code:
                     _report(f"{command[0]} ended with exit code {code}")
                     self._explain_end(record, code)
-                elif self._request.job:
-                    self._guarded(self._keep_good_end)
+                else:
+                    self._guarded(lambda: self._explain_good_end(record))
             except KeyboardInterrupt:
                 self._stop.set()
                 try:
@@ -195,20 +224,22 @@ class _Watcher:
 
     def _watches(
         self, process: WatchedProcess, record: OutputRecord
-    ) -> list[SilenceWatch | RasWatch]:
+    ) -> list[SilenceWatch | Polling]:
         """What looks at the job while it runs."""
         request = self._request
-        watches: list[SilenceWatch | RasWatch] = []
+        watches: list[SilenceWatch | Polling] = []
         after_s = request.hang_after_s
         if after_s is not None:
             remark = SILENCE_NOTE.format(seconds=f"{after_s:g}")
-            head = partial(_silence_line, after_s)
+            head = partial(silence_line, after_s)
             watches.append(
                 SilenceWatch(
                     process,
                     after_s,
                     lambda: self._explain_hang(process, record, head, remark),
-                    lambda silent_s: self._take_back(record, silent_s),
+                    lambda silent_s: self._take_back(
+                        record, self._silent_at, partial(went_on_line, silent_s)
+                    ),
                 )
             )
         if request.ras_after_s:
@@ -220,10 +251,29 @@ class _Watcher:
                     lambda: watched_job(host_processes(), process.pid, request.job).ranks,
                     request.ras_after_s,
                     lambda stuck: self._explain_stuck(process, record, stuck),
-                    self._take_back_stuck,
+                    lambda moved: self._take_back_with(partial(moved_line, moved)),
+                )
+            )
+        if request.steps_after_s:
+            from app.capture.steps import StepWatch
+
+            record.keep_recent()
+            watches.append(
+                StepWatch(
+                    record.recent,
+                    self._step_reader,
+                    request.steps_after_s,
+                    lambda overdue: self._explain_overdue(process, record, overdue),
+                    lambda seconds: self._take_back_with(partial(steps_moved_line, seconds)),
                 )
             )
         return watches
+
+    def _step_reader(self) -> StepReader:
+        from app.capture.steps import StepReader
+        from kb.logs.event_log import EventVocabulary
+
+        return StepReader(EventVocabulary.of(_knowledge(self._state.settings)))
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """Do it; whatever goes wrong here is not the job's fault."""
@@ -238,12 +288,28 @@ class _Watcher:
         self, process: WatchedProcess, record: OutputRecord, stuck: StuckRanks
     ) -> None:
         remark = RAS_NOTE.format(ranks=rank_span(stuck.ranks), seconds=f"{stuck.seconds:.0f}")
-        self._explain_hang(process, record, partial(_stuck_line, stuck), remark)
+        self._explain_hang(process, record, partial(stuck_line, stuck), remark)
 
-    def _take_back_stuck(self, stuck: StuckRanks) -> None:
-        ranks, seconds = rank_span(stuck.ranks), f"{stuck.seconds:.0f}"
-        words = self._state.words(self._request.language)
-        self._guarded(lambda: _report(words("capture.ras_moved", ranks=ranks, seconds=seconds)))
+    def _explain_overdue(
+        self, process: WatchedProcess, record: OutputRecord, overdue: OverdueSteps
+    ) -> None:
+        def explain() -> None:
+            line = partial(overdue_line, overdue)
+            if self._hang_stands and record.size == self._silent_at:
+                _report(line(self._state.words(self._request.language)))  # stacks were just taken
+                return
+            remark = STEP_NOTE.format(what=line(self._state.words("en")))
+            self._explain_hang(process, record, line, remark)
+
+        self._guarded(explain)
+
+    def _take_back_with(self, line: Callable[[Words], str]) -> None:
+        def tell() -> None:
+            self._hang_stands = False
+            self._last_stacks = ()
+            _report(line(self._state.words(self._request.language)))
+
+        self._guarded(tell)
 
     def _explain_hang(
         self,
@@ -256,6 +322,8 @@ class _Watcher:
 
         def explain() -> None:
             self._silent_at = record.size
+            if self._request.form == "text":
+                _report(head(self._state.words(self._request.language)))  # the rest takes seconds
             with scratch() as folder:
                 path = Path(folder, "hang.log")
                 record.save(path)
@@ -264,14 +332,15 @@ class _Watcher:
                 capture = self._captured(path, pid=process.pid, limit_s=CAPTURE_S)
                 if self._stop.is_set():
                     return  # it ended meanwhile and is explained in a moment
+                self._hang_stands = True
                 if not (self._request.post and self._posted(capture.path, ())):
-                    self._tell_hang(capture, head)
+                    self._tell_hang(capture)
 
         with self._capturing:
             self._guarded(explain)
 
-    def _tell_hang(self, capture: WrittenCapture, head: Callable[[Words], str]) -> None:
-        from app.render.capture import render_capture
+    def _tell_hang(self, capture: WrittenCapture) -> None:
+        from app.render.capture import render_capture, taken_line
         from kb.knowledge.labels import Words
 
         with self._state.service() as service:
@@ -282,23 +351,20 @@ class _Watcher:
             self._write(answer, labels)
             return
         words = Words(labels, answer.language)
-        text = render_capture(
-            head(words), capture.hosts, capture.groups, answer, capture.path, words
-        )
+        first = taken_line(capture.hosts, words)
+        text = render_capture(first, capture.hosts, capture.groups, answer, capture.path, words)
         _report(text.rstrip("\n"))
 
-    def _take_back(self, record: OutputRecord, silent_s: float) -> None:
+    def _take_back(self, record: OutputRecord, since: int, line: Callable[[Words], str]) -> None:
         """A job that went on did not hang, unless what it printed tells of a failure."""
 
         def tell() -> None:
-            text = record.since(self._silent_at).decode("utf-8", "replace")
+            text = record.since(since).decode("utf-8", "replace")
             with self._state.service() as service:
                 reading = service.read_text(text) if text.strip() else None
             failed = reading and (reading.incident.has_timeout or reading.incident.first_error)
             if not failed:
-                self._last_stacks = ()
-                words = self._state.words(self._request.language)
-                _report(words("capture.went_on", seconds=f"{silent_s:.0f}"))
+                self._take_back_with(line)
 
         self._guarded(tell)
 
@@ -354,7 +420,6 @@ class _Watcher:
         """Show the server's answer; False where there is none."""
         from app.client import ApiError, Client
         from app.client_http import shown
-        from kb.knowledge.load import load_knowledge
 
         language = self._request.language
         try:
@@ -369,10 +434,7 @@ class _Watcher:
         except KBError as error:
             _report(f"diagnosed here, for {shown(self._request.post)} did not: {error}")
             return False
-        settings = self._state.settings
-        cache = settings.home / "cache"
-        labels = load_knowledge(settings.data, cache=cache, site=settings.site).labels
-        self._write(answer.diagnosis, labels)
+        self._write(answer.diagnosis, _knowledge(self._state.settings).labels)
         server = shown(self._request.post.rstrip("/"))
         _report(f"kept: {answer.page or f'{server}/v1/diagnoses/{answer.id}'}")
         return True
@@ -394,10 +456,13 @@ class _Watcher:
             start = start_of(self._environ)
             self._keep(attempt_of(reading, answer, exit_code=code, start=start), words)
 
-    def _keep_good_end(self) -> None:
-        from app.inputs.attempts import attempt_that_ended_well
+    def _explain_good_end(self, record: OutputRecord) -> None:
+        if self._hang_stands:
+            self._take_back(record, 0, ended_well_line)
+        if self._request.job:
+            from app.inputs.attempts import attempt_that_ended_well
 
-        self._keep(attempt_that_ended_well(start_of(self._environ)), None)
+            self._keep(attempt_that_ended_well(start_of(self._environ)), None)
 
     def _keep(self, attempt: Attempt, words: Words | None) -> None:
         """Keep an attempt of the job, and say what they tell together."""
@@ -413,13 +478,10 @@ class _Watcher:
         write_diagnosis(self._state, diagnosis, labels, self._request.form, err=True)
 
 
-def _silence_line(after_s: float, words: Words) -> str:
-    return words("capture.silent", seconds=f"{after_s:g}")
+def _knowledge(settings: Settings) -> Knowledge:
+    from kb.knowledge.load import load_knowledge
 
-
-def _stuck_line(stuck: StuckRanks, words: Words) -> str:
-    ranks, seconds = rank_span(stuck.ranks), f"{stuck.seconds:.0f}"
-    return words("capture.ras_stuck", ranks=ranks, seconds=seconds)
+    return load_knowledge(settings.data, cache=settings.home / "cache", site=settings.site)
 
 
 def _report(message: str) -> None:

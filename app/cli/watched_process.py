@@ -26,6 +26,7 @@ MIB = 1024 * 1024
 HEAD_BYTES = 4 * MIB  # versions, settings and start-up stand here
 TAIL_BYTES = 16 * MIB  # at least this much of the end is kept
 PIPE_BYTES = MIB  # the most an unprivileged process may ask for: fewer switches between the two
+RECENT_BYTES = 256 * 1024  # of a stream, kept for who looks at what is new
 BLOCK_BYTES = 64 * 1024  # small pieces are gathered up to this size, lines cut at it
 DRAIN_S = 2.0  # after the command's end, for output of processes it left behind
 POLL_S = 0.05
@@ -72,12 +73,15 @@ class OutputRecord:
         self._tail_bytes = 0
         self._left_out = 0
         self._pending: dict[int, bytes] = {}
+        self._recent: dict[int, bytearray] | None = None
+        self._recent_cut = False
         self.log_error = ""  # why `whole` is not whole
 
     def add(self, stream: int, data: bytes) -> None:
         """Take what `stream` printed; the part of a line waits for its end."""
         end = data.rfind(b"\n") + 1
         with self._lock:
+            self._add_recent(stream, data)
             pending = self._pending.pop(stream, b"")
             if not end and len(pending) + len(data) < BLOCK_BYTES:
                 self._pending[stream] = pending + data
@@ -86,6 +90,32 @@ class OutputRecord:
             if end < len(data):
                 self._pending[stream] = data[end:]
             self._write(pending + data[:end] if pending else data[:end])
+
+    def _add_recent(self, stream: int, data: bytes) -> None:
+        if self._recent is None:
+            return
+        recent = self._recent.setdefault(stream, bytearray())
+        recent += data[-RECENT_BYTES:]
+        if len(recent) > 2 * RECENT_BYTES or len(data) > RECENT_BYTES:
+            del recent[:-RECENT_BYTES]
+            self._recent_cut = True
+
+    def keep_recent(self) -> None:
+        """From now on `recent` tells what is new."""
+        self._recent = {}
+
+    def recent(self) -> tuple[list[bytes], bool]:
+        """What each stream printed since this was asked last, and whether it is all of it.
+
+        A line that has no end yet, such as a progress bar, comes again with what follows it.
+        """
+        with self._lock:
+            streams = (self._recent or {}).values()
+            pieces = [bytes(recent) for recent in streams]
+            for recent in streams:
+                del recent[: max(recent.rfind(b"\n"), recent.rfind(b"\r")) + 1]
+            whole, self._recent_cut = not self._recent_cut, False
+        return pieces, whole
 
     def finish(self) -> None:
         """Take the lines without an end."""

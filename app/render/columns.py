@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
-
-from rich.cells import cell_len, set_cell_size
 
 MIN_WIDTH = 80  # a serial console; narrower windows wrap by themselves
 MAX_WIDTH = 120  # longer lines are hard to follow
 CUT = "…"
 # Signs that may not start a line go with what stands before them; a wide sign is a word by itself.
 _CLOSING = "，。；：、！？）】》」』”’…"
+_NO_CELL = frozenset({"Mn", "Me", "Cf"})  # marks on the letter before, and signs of no shape
 _WIDE = r"[\u2e80-\u303f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
 _PIECES = re.compile(rf"\s+|{_WIDE}[{_CLOSING}]*|(?:(?!{_WIDE})\S)+[{_CLOSING}]*")
+
+
+def cell_len(text: str) -> int:
+    """Cells of a terminal that `text` takes: two of a wide character, none of a combining one."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.category(char) in _NO_CELL:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def fit_width(columns: int) -> int:
@@ -71,7 +84,7 @@ def cut(text: str, width: int) -> str:
 
 def pad(text: str, width: int) -> str:
     """`text` with spaces up to `width` cells; never cut."""
-    return text if cell_len(text) >= width else set_cell_size(text, width)
+    return text + " " * (width - cell_len(text))
 
 
 def columns(rows: Sequence[Sequence[str]], *, gap: int = 2) -> list[str]:

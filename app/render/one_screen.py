@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import click
-from rich.cells import cell_len
 
 from app.render import head, present
-from app.render.columns import cut, pad, paragraphs, wrap
+from app.render.columns import cell_len, cut, pad, paragraphs, wrap
 from app.render.escape import printable, safe_url
 from kb.knowledge.labels import Words
 from kb.types.answer import Diagnosis, SimilarCase

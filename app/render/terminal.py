@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
-from rich.cells import cell_len
 
 from app.render import head, present
-from app.render.columns import columns, cut, hang, pad, paragraphs, wrap
+from app.render.columns import cell_len, columns, cut, hang, pad, paragraphs, wrap
 from app.render.escape import printable, safe_url
 from kb.diagnose.wording import percent
 from kb.knowledge.labels import Words

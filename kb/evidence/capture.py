@@ -69,14 +69,14 @@ class CaptureManifest(msgspec.Struct, frozen=True):
 
 def write_capture(manifest: CaptureManifest, contents: Sequence[bytes]) -> bytes:
     """The archive, a tar of zst, of `contents` under the names of the manifest, in their order."""
-    from zstandard import ZstdCompressor
+    from kb.files.zstd import compress
 
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         _add(tar, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
         for file, content in zip(manifest.files, contents, strict=True):
             _add(tar, file.name, content)
-    return ZstdCompressor().compress(packed.getvalue())
+    return compress(packed.getvalue())
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

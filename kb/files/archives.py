@@ -6,7 +6,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -71,13 +71,14 @@ class ChunkReader(io.RawIOBase):
 
 def _uncompress(chunks: Iterator[bytes], kind: str, name: str) -> Iterator[bytes]:
     """Plain bytes of a compressed stream; a cut-off archive gives what it still holds."""
-    from zstandard import ZstdDecompressor, ZstdError
+    from kb.files.zstd import ZstdError, ZstdFile
 
     raw = cast("BinaryIO", io.BufferedReader(ChunkReader(chunks), CHUNK_BYTES))
     started = False
+    read: Callable[[int], bytes]
     try:
         if kind == "zst":
-            read = ZstdDecompressor().stream_reader(raw, read_across_frames=True).read
+            read = ZstdFile(raw).read1  # goes on into the next frame
         elif kind == "gz":
             read = gzip.GzipFile(fileobj=raw).read1  # gives what a cut archive still holds
         else:

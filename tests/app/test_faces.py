@@ -428,7 +428,7 @@ def test_diagnosing_loads_nothing_heavy(real: Service, real_settings: Settings, 
         "openai",
         "bs4",
         "jieba",
-        "rich.console",
+        "rich",
     ]
     code = (
         "import sys; from pathlib import Path; from app.cli import main as cli;"

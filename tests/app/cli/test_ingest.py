@@ -75,11 +75,13 @@ def test_plain_lines_where_there_is_no_terminal(labels: dict[str, Bilingual]) ->
     assert [line.endswith("min left") for line in others] == [True, True, False]
 
 
-def test_bar_on_a_terminal(labels: dict[str, Bilingual]) -> None:
-    """A terminal gets a bar that counts, and that is gone at the end."""
+def test_one_line_on_a_terminal(labels: dict[str, Bilingual]) -> None:
+    """A terminal gets a line that counts in its place, and that is gone at the end."""
     stream = Terminal()
     with shown_progress(stream, Words(labels, "en")) as on_progress:
         for done, name in enumerate(("", "[bold]a.txt", "b.txt")):
             on_progress(done, 2, name)
-    assert "2/2" in stream.getvalue()
-    assert stream.getvalue().rstrip().endswith("\x1b[2K")
+    drawn = stream.getvalue().split("\r\x1b[2K")
+    assert "2" in drawn[-2]
+    assert drawn[-2].endswith("b.txt")
+    assert (drawn[-1], "\n" in stream.getvalue()) == ("", False)

@@ -396,6 +396,22 @@ def test_a_line_without_its_end_is_saved_and_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "end").read_bytes() == b"step 1\nwaiting for peers ... done\n"
 
 
+def test_what_is_new_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that has no end yet comes again; of a flood the end is given, and that it is one."""
+    monkeypatch.setattr(watched_process, "RECENT_BYTES", 8)
+    record = OutputRecord()
+    record.add(1, b"before\n")
+    record.keep_recent()
+    record.add(1, b"a 1\ra 2")
+    record.add(2, b"b\n")
+    assert record.recent() == ([b"a 1\ra 2", b"b\n"], True)
+    record.add(1, b" c\n")
+    assert record.recent() == ([b"a 2 c\n", b""], True)
+    record.add(1, b"0123456789\n")
+    assert record.recent() == ([b"3456789\n", b""], False)
+    assert record.recent() == ([b"", b""], True)
+
+
 def test_a_full_disk_under_the_log_stops_the_log_only(tmp_path: Path) -> None:
     """What cannot be written is told once; the record goes on."""
     with Path("/dev/full").open("wb", buffering=0) as full:
@@ -569,6 +585,34 @@ def test_a_rank_that_ras_shows_behind_is_told_before_any_watchdog(
     (archive,) = tmp_path.iterdir()
     names = [file.name.partition("/")[2] for file in read_capture(archive.read_bytes())[0].files]
     assert "ras.txt" in names
+
+
+STEPS_JOB = """
+import time
+for step in range(99):
+    for rank in range(3):
+        if rank != 1 or step < 8:
+            print(f"[rank{rank}]: step {step} loss 0.5", flush=True)
+    if step > 7:
+        input()
+    time.sleep(0.1)  # the rhythm of the job
+"""
+
+
+def test_a_rank_whose_steps_stop_is_told_before_any_watchdog(start: Start, tmp_path: Path) -> None:
+    """Which rank is behind the others, at which step, and how long a step took before."""
+    options = ("--steps-after", "0.8", "--captures", str(tmp_path))
+    with start(STEPS_JOB, *options, stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        first = until(process.stderr, b"All of it").decode().splitlines()[0]
+        assert "rank 1 has been at step 7 for" in first
+        assert "while the others came to step 8 (a step took about 0." in first
+        process.stdin.close()
+        process.wait(DEADLINE_S)
+    (archive,) = tmp_path.iterdir()
+    job_log = read_capture(archive.read_bytes())[1]
+    assert any(b"[rank2]: step 8 loss" in content for content in job_log)
 
 
 def test_a_watch_that_is_killed_leaves_no_half_archive(start: Start, tmp_path: Path) -> None:
