@@ -142,11 +142,11 @@ def _is_head_furniture(line: str, words: WordLists) -> bool:
 
 def is_furniture(line: str, words: WordLists) -> bool:
     """Whether a line by itself is a site's and not an author's."""
-    text = line.strip().lstrip("#-*• ").strip()
+    text = " ".join(line.split()).lstrip("#-*• ")
     if not text or len(text) > MAX_FURNITURE_LINE:
         return False
     furniture = words.furniture
-    return text.lower() in furniture.lines or furniture.patterns.fullmatch(text) is not None
+    return text.lower() in furniture.lines or furniture.fits(text)
 
 
 def drop_furniture(lines: Sequence[str], words: WordLists) -> list[str]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+from kb.errors import DataError
 from kb.knowledge.framework_names import name_expression, spellings
 from kb.knowledge.load import read_yaml
 from kb.text.expression_filter import ExpressionFilter
+from kb.text.linear_expression import linear_expression
 from kb.types.knowledge import Bilingual, FrameworkName
 
 FOLDER = "ingest"
@@ -25,11 +27,23 @@ class Furniture:
 
     ends: tuple[str, ...]
     lines: frozenset[str]
-    patterns: Expression
+    patterns: tuple[str, ...]
     languages: frozenset[str]
     attributes: frozenset[str]
     containers: frozenset[str]
     title_suffixes: Expression
+
+    def __post_init__(self) -> None:
+        """Refuse expressions that do not compile."""
+        try:
+            self.fits("")
+        except DataError as error:
+            raise ValueError(error.what) from error
+
+    def fits(self, line: str) -> bool:
+        """Whether a whole line is one of `patterns`; `re` may try all ways to reach its end."""
+        words = "|".join(f"(?:{word})" for word in self.patterns)
+        return linear_expression(words, ignore_case=True).fullmatch(line) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,11 +33,16 @@ _KEYS_OF_SECRETS = (
     r"|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh|gitlab|slack|bot|app|wandb|login"
     r"|session|refresh|security|api|secret|vault)[_-]?token"
 )
+# A state of a secret and code that reads one, in place of the secret.
 _PLAIN_VALUE = (
-    r"(?:(?:none|null|true|false|required|optional|x{3,64}|\*{1,64}|\.{3})(?![\w!#%^*@+-])"
-    r"|your[ _-]|<|\$)"
+    r"(?:(?:none|null|true|false|required|optional|expired|missing|invalid|revoked|unset|denied"
+    r"|rejected|x{3,64}|\*{1,64}|\.{3})(?![\w!#%^*@+-])"
+    r"|(?:[A-Za-z_]\w{0,63}\.){1,4}[A-Za-z_]\w{0,63}[(\[]|your[ _-]|<|\$(?![0-9a-z]{1,8}\$))"
 )
-_VALUE = r"(?!\\|[0-9]{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+_VALUE = (
+    r"(?!\\|[0-9]{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
+    r"(?:&(?:#(?!0?3[49])[0-9]{2,4}|amp|lt|gt);[^\s\"',;&()<>\[\]{}|]{0,256}){0,4}"
+)
 _QUOTED = r"(?<=\")[^\"\n]{3,4096}(?<!\\)|(?<=')[^'\n]{3,4096}(?<!\\)"
 _HEADER = r"[A-Za-z0-9._~+/=-]"
 # The first two letters of those keys and of what the rule adds: looked at before all of them are
@@ -54,9 +59,10 @@ _RANDOM = (
     r"(?![.-]?\w|[(\[])"
 )
 # What a person's password looks like and a word or a measure does not: letters with digits or
-# signs, neither a name with underscores nor a number with its unit.
+# signs, neither a name in small letters with underscores nor a number with its unit.
 _CHOSEN = (
-    r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[0-9!#%^*@])(?![a-z0-9]{0,64}_|[0-9]{1,9}(?:[./][0-9]{0,9})?[A-Za-z%]{0,3}"
+    r"(?=\S{0,64}?[A-Za-z])(?=\S{0,64}?[0-9!#%^*@])(?![a-z0-9]{0,64}_[a-z0-9_]{0,64}(?![^\s,;)])"
+    r"|[0-9]{1,9}(?:[./][0-9]{0,9})?[A-Za-z%]{0,3}"
     r"(?![^\s,;)]))[!-%*+\--:=?-Z^-z~]{6,4096}"
 )
 _ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
@@ -98,7 +104,10 @@ _RULES = (
         "token",
         "akia|asia|aroa|aida|ltai|akid|aklt",
         _WORD + r"(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}|LTAI[A-Za-z0-9]{12,26}"
-        r"|AKID[A-Za-z0-9]{16,40}|AKLT[A-Za-z0-9]{20,60})(?![A-Za-z0-9])",
+        r"|AKID[A-Za-z0-9]{16,40}|AKLT[A-Za-z0-9]{20,60})(?![A-Za-z0-9])"
+        # Right behind it, as in a table or behind a short option, stands its secret.
+        r"(?:[\"']?[ \t]?(?:[,;:|]|[ \t]-[a-z][ =])[ \t]?[\"']?"
+        r"(?=[A-Za-z+/]{0,64}[0-9])[A-Za-z0-9/+]{30,64}={0,2}(?![A-Za-z0-9/+]))?",
     ),
     _rule(
         "token",
@@ -123,10 +132,19 @@ _RULES = (
     _rule(
         "token",
         "gsk_|glsa_|glc_|ntn_|lin_api_|shpat_|dckr_pat_|sntrys_|rpa_|xai-|pplx-|pmak-|gocspx-"
-        "|age-secret-key-1|/t/tk-",
+        "|age-secret-key-1|/t/tk-|q~|sec",
         _WORD + r"(?:(?:gsk|glsa|glc|ntn|lin_api|shpat|dckr_pat|sntrys|rpa)_[A-Za-z0-9_-]{20,}"
         r"|(?:xai|pplx|PMAK|GOCSPX)-[A-Za-z0-9_-]{20,}|AGE-SECRET-KEY-1[A-Z0-9]{40,})"
-        r"|(?<=/t/)tk-[A-Za-z0-9-]{16,}",
+        r"|(?<=/t/)tk-[A-Za-z0-9-]{16,}"
+        r"|(?<![\w~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}|(?<!\w)SEC[0-9a-f]{64}",
+        gate="gsk_|glsa_|glc_|ntn_|lin_api_|shpat_|dckr_pat_|sntrys_|rpa_|xai-|pplx-|pmak-|gocspx-"
+        "|age-secret-key-1|/t/tk-|[0-9]q~[A-Za-z0-9_~.-]{16}|sec[0-9a-f]{32}",
+    ),
+    _rule(
+        "hash",
+        "$",
+        r"(?<![\w$])\$(?:apr1|2[abxy]|argon2id?|scrypt|[156y])\$[A-Za-z0-9./+=,$]{20,256}",
+        gate=r"\$(?:apr1|2[abxy]|argon2id?|scrypt|[156y])\$",
     ),
     _rule(
         "token",
@@ -211,16 +229,16 @@ _RULES = (
         # What stands behind "secret" is mostly its name.
         rf"|(?<=[\"']),\s{{0,4}}(?={_QUOTE}[^\s'\"]{{0,64}}[0-9])"
         rf"|(?<=[a-z])(?<!\bsecret) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
-        rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|{_QUOTE})?)(?!{_PLAIN_VALUE})"
+        rf"(?:\[(?={_QUOTE}(?!{_PLAIN_VALUE}))|[bru]?{_QUOTE})?)(?!{_PLAIN_VALUE})"
         rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{_QUOTED}|(?<![\"'\[]){_VALUE})",
         gate=rf"{_KEYS_OF_SECRETS}|pwd|_token",
     ),
     _rule(
         "secret",
-        "name",
-        # Kubernetes, Hadoop and JSON lists: the name on one line, the value on this or the next.
-        rf"(?i)(name[ \t>=:'\"]{{1,8}}[\w.-]{{0,48}}?(?:{_KEYS_OF_SECRETS}|(?-i:_TOKEN))"
-        r"[\w.-]{0,16}"
+        "name|key=",
+        # Kubernetes, Hadoop, .NET and JSON: the name on one line, the value on this or the next.
+        r"(?i)((?:name|\bkey(?==))[ \t>=:'\"]{1,8}[\w.-]{0,48}?"
+        rf"(?:{_KEYS_OF_SECRETS}|(?-i:_TOKEN))[\w.-]{{0,16}}"
         rf"(?:{_QUOTE}|</name>)?[^\n]{{0,4}}(?:\n[^\n]{{0,80}}?)?\bvalue"
         rf"(?:{_QUOTE})?(?:[ \t]{{0,4}}{_SET}|>)[ \t]{{0,4}}(?:{_QUOTE})?)"
         rf"(?!{_PLAIN_VALUE})(?:{_QUOTED}|(?<![\"']){_VALUE})",
@@ -243,10 +261,18 @@ _RULES = (
     ),
     _rule(
         "secret",
-        "pass",
-        rf"((?<![A-Za-z])(?i:pass(?:words?|wd|phrase|code)?) (?i:is|was):? {{1,4}}['\"]?)"
+        "pass|pw",
+        rf"((?<![A-Za-z])(?i:pass(?:words?|wd|phrase|code)?|pwd?)"
+        rf"(?: (?i:is|was):?| (?i:for|of) [^\n:：]{{1,40}}[:：]) {{1,4}}['\"]?)"
         rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
-        gate="pass[a-z]{0,7} (?:is|was)",
+        gate="(?:pass[a-z]{0,7}|pwd?) (?:is|was|for|of) ",
+    ),
+    _rule(
+        "secret",
+        "app.token|provider.token|identified ",
+        rf"((?:App|Provider)\.token(?:{_QUOTE})?\s{{0,4}}{_SET}\s{{0,4}}(?:{_QUOTE})?"
+        rf"|(?i:\bidentified (?:with \S{{1,64}} )?by ['\"]))(?!{_PLAIN_VALUE}|<redacted)"
+        r"[^\s\"']{4,4096}",
     ),
     _rule(
         "secret",
@@ -285,12 +311,13 @@ _RULES = (
     ),
     _rule(
         "secret",
-        "密码|口令|pw|login|creds|账号|用户名|user",
+        "密码|口令|pw|login|creds|账号|用户名|user|登",
         rf"((?:密码|口令|(?<![A-Za-z])(?i:pw))[ \t:=]{{1,3}}|(?:密码|口令)[\u4e00-\u9fff]{{1,6}}"
+        rf"|用 ?[a-zA-Z][\w.@-]{{0,64}} ?/ ?(?=\S{{6,64}} ?登[录陆])"
         rf"|(?i:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{{1,64}} ?/ ?)"
         rf"(?!{_PLAIN_VALUE}){_CHOSEN}",
         gate=r"密码|口令|pw[ \t:=]{1,3}[!-~]{6}"
-        r"|(?:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{1,64} ?/",
+        r"|(?:login|creds|账号|用户名|user(?:name)?)[:：=] ?[\w.@-]{1,64} ?/|登[录陆]",
     ),
     _rule(
         "secret",
@@ -302,7 +329,8 @@ _RULES = (
     _rule(
         "secret",
         "curl |sshpass |docker login |mysql|redis-cli |ipmitool |swanlab login |openssl |ldap"
-        "|smbclient |sudo -s|unzip |7z |chpasswd",
+        "|smbclient |sudo -s|unzip |7z |chpasswd|az login |snmp|mc alias set |mc config host add "
+        "|-stdin|--with-token",
         r"(curl [^\n|]{0,200}?(?<= )(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:"
         r"|(?:sshpass|docker login) [^\n|]{0,200}?(?<= )-p ?['\"]?"
         r"|mysql(?:dump|admin)? [^\n|]{0,200}?(?<= )-p['\"]?"
@@ -310,10 +338,19 @@ _RULES = (
         r"|ipmitool [^\n|]{0,200}?(?<= )-P ['\"]?|swanlab login [^\n|]{0,200}?(?<= )-k ['\"]?"
         r"|openssl [^\n|]{0,200}?pass(?:in|out)? pass:|ldap[a-z]{3,8} [^\n|]{0,200}?(?<= )-w ['\"]?"
         r"|unzip [^\n|]{0,200}?(?<= )-P ?['\"]?|\b7z [^\n|]{0,200}?(?<= )-p['\"]?"
-        r"|smbclient [^\n|]{0,200}?-U ['\"]?[^\s%'\"]{1,64}%)"
+        r"|smbclient [^\n|]{0,200}?-U ['\"]?[^\s%'\"]{1,64}%"
+        r"|\baz login [^\n|]{0,200}?(?<= )(?:-p|--password)[ =]['\"]?"
+        r"|\bsnmp[a-z]{2,12} [^\n|]{0,200}?(?<= )-c ?['\"]?(?!public\b)"
+        r"|\bmc (?:alias set|config host add) (?:[^\s<]\S{0,200} ){3}['\"]?)"
         r"(?!<redacted)[^\s'\"-][^\s'\"]{3,256}"
         r"|(\becho ['\"]?(?!(?:\w{1,32}:)?<redacted)(?:\w{1,32}:)?)[^\s'\"|$<-][^\s'\"|]{3,256}"
-        r"(?=['\"]? ?\| ?(?:sudo -S|chpasswd))",
+        r"(?=['\"]? ?\| ?(?:sudo -S|chpasswd|[^\n|]{1,160}?(?:-stdin|--with-token)))",
+    ),
+    _rule(
+        "secret",
+        "util config |util64 config |coscmd config ",
+        r"((?:(?:obs|oss|tos)util(?:64)?|coscmd) config )(?=[^\n|]{0,300}?-[aiks][= ])"
+        r"[^\n|<][^\n|]{0,600}",
     ),
     _rule(
         "phone",

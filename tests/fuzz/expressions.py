@@ -21,23 +21,30 @@ CALLS = frozenset(
     {"compile", "search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split"}
 )
 FROM_START = frozenset({"match", "fullmatch"})
+WHOLE = frozenset({"fullmatch", "passed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression, where it stands, and whether it is only tried at the text's beginning."""
+    """An expression, where it stands, and how it is asked.
+
+    `from_start` is only tried at the text's beginning, `whole` also of the whole text: what has
+    to reach an end may try all ways to it where the first one would do elsewhere.
+    """
 
     where: str
     pattern: re.Pattern[str]
     from_start: bool = False
+    whole: bool = True
 
     def run(self, text: str) -> None:
         """Ask all of the text."""
         pattern: re.Pattern[Any] = self.pattern
         subject: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+        if self.whole:
+            pattern.fullmatch(subject)
         if self.from_start:
             pattern.match(subject)
-            pattern.fullmatch(subject)
         else:
             for _ in pattern.finditer(subject):
                 pass
@@ -61,7 +68,9 @@ def in_code() -> tuple[list[Expression], list[str]]:
         here = _uses([text])
         for label, pattern in _held(module):
             uses = here if label.startswith("_") else everywhere
-            found.append(Expression(f"{name}:{label}", pattern, uses[label] <= FROM_START))
+            methods = uses[label]
+            whole = not methods.isdisjoint(WHOLE)
+            found.append(Expression(f"{name}:{label}", pattern, methods <= FROM_START, whole))
         for call in _inline_calls(text):
             method = call.func.attr  # type: ignore[attr-defined]
             place = f"{name}: {ast.unparse(call)[:60]}"
@@ -77,7 +86,8 @@ def in_code() -> tuple[list[Expression], list[str]]:
                 else flags
             )
             number = eval(ast.unparse(flags), {"re": re}) if flags is not None else 0  # noqa: S307
-            found.append(Expression(place, re.compile(made, number), method in FROM_START))
+            pattern = re.compile(made, number)
+            found.append(Expression(place, pattern, method in FROM_START, method in WHOLE))
     return found, later
 
 
@@ -168,8 +178,9 @@ def in_data() -> list[Expression]:
             load()
     for pattern in knowledge.patterns:
         where = f"data/patterns.yaml:{pattern.id}"
-        found.append(Expression(where, re.compile(pattern.regex, regex_flags(pattern))))
+        finder = re.compile(pattern.regex, regex_flags(pattern))
+        found.append(Expression(where, finder, whole=False))  # both are searched for
         capture = capture_expression(pattern)
         if capture is not None:
-            found.append(Expression(f"{where}:capture", capture))
+            found.append(Expression(f"{where}:capture", capture, whole=False))
     return found

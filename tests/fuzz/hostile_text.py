@@ -26,10 +26,11 @@ Node = tuple[Any, Any]
 class Sampler:
     """Short texts that parts of an expression match, made of one character where that is allowed.
 
-    `letter` is taken wherever a set allows it.
+    `letter` is taken wherever a set allows it; `sparse` texts lack what may be missing.
     """
 
-    def __init__(self, flags: int, letter: str) -> None:
+    def __init__(self, flags: int, letter: str, *, sparse: bool = False) -> None:
+        self._sparse = sparse
         self._ignores_newline = not flags & re.DOTALL
         self._letters = (letter, *LETTERS)
         self._groups: dict[int, str] = {}
@@ -45,7 +46,9 @@ class Sampler:
         if code in (codes.IN, codes.NOT_LITERAL, codes.ANY):
             return self._character(code, value)
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            least, _, inner = value
+            least, most, inner = value
+            if self._sparse and (least, most) == (0, 1):
+                return ""
             return self.text(inner) * max(1, min(int(least), 12))
         if code is codes.SUBPATTERN:
             text = self.text(value[3])
@@ -157,7 +160,7 @@ def _inner_paths(path: Sequence[Node]) -> Iterator[tuple[list[Node], list[Node]]
     for place, (code, value) in enumerate(path):
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT):
             for inner in _paths(value[2], 4):
-                if len(inner) > 1:
+                if len(inner) > 1:  # one turn of a repeat
                     yield list(path[:place]), inner
 
 
@@ -173,14 +176,18 @@ def hostile_units(pattern: re.Pattern[Any], letters: int = 3) -> Iterator[tuple[
         return
     seen: set[tuple[str, str, str]] = set()
     for letter in _useful_letters(parse)[:letters]:
-        sampler = Sampler(pattern.flags, letter)
+        full = Sampler(pattern.flags, letter)
+        sparse = Sampler(pattern.flags, letter, sparse=True)
         for whole in _paths(parse):
-            for before, path in _inner_paths(whole):
-                lead = sampler.text(before)
-                for triple in _of_path(sampler, lead, path):
-                    if triple[1] and triple not in seen:
-                        seen.add(triple)
-                        yield triple
+            for number, (before, path) in enumerate(_inner_paths(whole)):
+                # What may be missing tells two repeats apart that take the same within a third.
+                for sampler in (full, sparse) if number else (full,):
+                    lead = sampler.text(before)
+                    turn = [(lead, sampler.text(path), BROKEN)] if number else []
+                    for triple in (*turn, *_of_path(sampler, lead, path)):
+                        if triple[1] and triple not in seen:
+                            seen.add(triple)
+                            yield triple
 
 
 def _of_path(sampler: Sampler, lead: str, path: list[Node]) -> Iterator[tuple[str, str, str]]:

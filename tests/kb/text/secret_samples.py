@@ -9,6 +9,9 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
 
 ALPHABETS = {
     "hex": "0123456789abcdef",
@@ -605,7 +608,13 @@ HARMLESS: Mapping[str, Sequence[str]] = {
 }
 
 
-KINDS = {**FIRST_SIGHT, **KNOWN_MISSES, **SECOND_SIGHT, **THIRD_SIGHT}
+_FOURTH = yaml.safe_load(Path(__file__).with_name("fourth_sight.yaml").read_text("utf-8"))
+FOURTH_SIGHT: Mapping[str, Sequence[str]] = {
+    f"fourth-{kind}": (template,) for kind, template in _FOURTH["secrets"].items()
+}
+FOURTH_HARMLESS: Sequence[str] = tuple(_FOURTH["harmless"])
+
+KINDS = {**FIRST_SIGHT, **KNOWN_MISSES, **SECOND_SIGHT, **THIRD_SIGHT, **FOURTH_SIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -691,7 +700,9 @@ def secrets(
 
 def harmless(*, each: int = 8) -> list[Sample]:
     """Look-alikes whose values must stay."""
-    return [s for s in _samples(HARMLESS, each, "harmless") if s.setting != "colours"]
+    drawn = [s for s in _samples(HARMLESS, each, "harmless") if s.setting != "colours"]
+    fixed = [_fill(template, random.Random()) for template in FOURTH_HARMLESS]
+    return drawn + [Sample("fourth", "plain", text, values) for text, values in fixed]
 
 
 def survives(sample: Sample, output: str) -> bool:

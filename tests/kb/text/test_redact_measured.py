@@ -1,8 +1,9 @@
 """How many secrets go and how many harmless look-alikes stay, over generated samples.
 
 At first sight, each batch of kinds written blind and only then learned from: .764 (458 samples of
-114 kinds), .728 (136 of 34, harder on purpose), .828 (128 of 32). Kinds nobody thought of go at
-about that rate, not at that of the tests below. Of 295 look-alikes 1 was destroyed.
+114 kinds), .728 (136 of 34, harder on purpose), .828 (128 of 32), .851 (148 of 148). Kinds nobody
+thought of go at about that rate, not at that of the tests below. Of look-alikes nobody had seen 1
+of 295 was destroyed, then 3 of 127.
 """
 
 from __future__ import annotations
