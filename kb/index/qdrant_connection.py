@@ -64,7 +64,7 @@ class QdrantAddress:
 
 
 def read_address(text: str, key: str = "") -> QdrantAddress:
-    """``qdrant://[KEY@]host[:port][/collection]``; ``qdrants://`` over TLS, `key` where it has none.
+    """``qdrant://[KEY@]host[:port][/collection]``; ``qdrants://`` over TLS; `key` unless in it.
 
     Raises:
         SettingsError: it is none; the text is not repeated, for it may hold a key.
