@@ -83,8 +83,8 @@ class Stack:
     """The main thread of one process, frames innermost first.
 
     `place` is an id of data/stack_places.yaml or empty, `call` the function of the frame that has
-    it, `own` are the program's own functions and `spot` is the source line of the innermost one,
-    as ``train.py:43``.
+    it, `own` are the program's own functions, `path` their source lines, as ``train.py:43``, and
+    `spot` is the innermost of these.
     """
 
     rank: int | None
@@ -97,6 +97,7 @@ class Stack:
     line: int
     call: str = ""
     spot: str = ""
+    path: tuple[str, ...] = ()
 
 
 @cache
@@ -176,9 +177,10 @@ def _group_of(members: Sequence[Stack], *, odd: bool) -> StackGroup:
 def _grouped(stacks: Sequence[Stack]) -> dict[tuple[str, ...], list[Stack]]:
     groups: dict[tuple[str, ...], list[Stack]] = defaultdict(list)
     for stack in stacks:
-        # where a rank waits is one line of the program; where it works is another at each look
-        spot = stack.spot if stack.waits else ""
-        groups[(stack.place, spot, *stack.own)].append(stack)
+        # Where a rank waits is one line of the program, reached over the same lines; where it works
+        # is another at each look.
+        path = stack.path if stack.waits else ()
+        groups[(stack.place, *path, *stack.own)].append(stack)
     return groups
 
 
@@ -197,11 +199,11 @@ def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
     odd, usual = _odd_ones(stacks, list(groups.values()))
     culprits: list[Culprit] = []
     for stack in odd:
-        facts += _odd_facts(stack)
+        facts += _odd_facts(stack, usual)
         if stack.rank is not None:
             values = {
-                "own": _where(stack),
-                "usual": usual,
+                "own": _apart(stack, usual),
+                "usual": _apart(usual or stack, stack),
                 "others": len(stacks) - len(odd),
             }
             culprits.append(
@@ -226,27 +228,29 @@ def read_stacks(stacks: Sequence[Stack]) -> EvidenceReading:
     )
 
 
-def _odd_ones(stacks: Sequence[Stack], groups: list[list[Stack]]) -> tuple[list[Stack], str]:
-    """The few that stand elsewhere, and where the others stand.
+def _odd_ones(
+    stacks: Sequence[Stack], groups: list[list[Stack]]
+) -> tuple[list[Stack], Stack | None]:
+    """The few that stand elsewhere, and one of the others.
 
     Waiting ranks in two different collectives are odd as well when one side is clearly smaller.
     """
     waiting = [stack for stack in stacks if stack.waits]
     odd = [stack for stack in stacks if not stack.waits]
     if odd and len(odd) <= len(waiting):  # of two ranks it is the one that does not wait
-        return odd, _where(waiting[0])
+        return odd, waiting[0]
     if not odd and len(groups) > 1:
         groups = sorted(groups, key=lambda group: (-len(group), group[0].line))
         rest = [stack for group in groups[1:] for stack in group]
         if len(rest) * 2 < len(stacks):
-            return rest, _where(groups[0][0])
-    return [], ""
+            return rest, groups[0][0]
+    return [], None
 
 
-def _odd_facts(stack: Stack) -> Iterator[Fact]:
+def _odd_facts(stack: Stack, usual: Stack | None) -> Iterator[Fact]:
     who = f"rank {stack.rank}" if stack.rank is not None else f"process {stack.pid}"
-    quote = _innermost(stack)
-    yield Fact(name="stack_odd", line=stack.line, quote=quote, detail=f"{who} in {_where(stack)}")
+    quote, where = _innermost(stack), _apart(stack, usual)
+    yield Fact(name="stack_odd", line=stack.line, quote=quote, detail=f"{who} in {where}")
     if stack.place:
         yield Fact(name=f"stack_in_{stack.place}", line=stack.line, quote=quote, detail=who)
     if stack.holds_gil:
@@ -262,6 +266,16 @@ def _where(stack: Stack) -> str:
     if stack.spot:
         where += f" ({stack.spot})"
     return f"{where} [{stack.place}]" if stack.place else where
+
+
+def _apart(stack: Stack, other: Stack | None) -> str:
+    """Where a rank stands; of two in one line, the line of the program that led there, too."""
+    where = _where(stack)
+    if other is None or stack.spot != other.spot:
+        return where
+    pairs = zip(reversed(stack.path), reversed(other.path), strict=False)
+    led = next((mine for mine, theirs in pairs if mine != theirs), "")
+    return f"{where} from {led}" if led else where
 
 
 def _innermost(stack: Stack) -> str:
@@ -357,8 +371,13 @@ def stack_of(
         own=tuple(frame.function for frame in own),
         line=line,
         call=call,
-        spot=f"{at.file.rpartition('/')[2]}:{at.source_line}" if at else "",
+        spot=_source(at) if at else "",
+        path=tuple(_source(frame) for frame in own if frame.source_line),
     )
+
+
+def _source(frame: Frame) -> str:
+    return f"{frame.file.rpartition('/')[2]}:{frame.source_line}"
 
 
 def _place_of(frames: Sequence[Frame]) -> tuple[StackPlace, str] | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from kb.errors import DataError
 from kb.settings import shipped_data
+from kb.text.line_context import FencedBlocks, LineContext, OwnSigns, changes_context
 
 SIGNS, WEIGHTS = "line_kinds.yaml", "line_kinds.json"
 FORMAT = "timeout-kb/line-kinds/2"
@@ -33,9 +33,7 @@ STAMPS = ("rank", "process", "mpi", "pod", "kernel", "container")  # prefixes no
 MAX_PREFIXES = 4  # of a log, one behind the other
 MEMORY = 256 << 20  # bytes RE2 may use for its automata before it falls back to slower ones
 WORDS = 24  # of a line that are signs themselves
-HEADING_LINES = 80  # below a heading that it still speaks of
-
-_QUOTE = re.compile(r"\s{0,20}(?!>>> )(?:>\s?){1,8}")
+_QUOTE = re.compile(r"\s{0,20}(?!>>> |>>>>)(?:>\s?){1,8}")  # not a prompt, nor a program's arrow
 _GLUE = frozenset(  # articles and prepositions of a sentence; messages of programs are terse
     re.findall(
         r"\w+",
@@ -46,24 +44,6 @@ _GLUE = frozenset(  # articles and prepositions of a sentence; messages of progr
 _PUNCTUATION = "`\"'()[]*,.:;!?’"
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z_]{2,24}|[\u4e00-\u9fff]{1,2}")
-_FENCE = re.compile(r"\s{0,8}(?:```|~~~)\s?(\w{0,20})")
-_TRACEBACK = re.compile(r"Traceback \(most recent")
-_LAST_OF_TRACEBACK = re.compile(r"[\w.]{1,120}(?::|$)")
-_HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{2,80}\*\*\s*:?$")
-_SECTIONS = {
-    "environment": re.compile(
-        r"environment|version|system|hardware|环境|版本|系统|配置", re.IGNORECASE
-    ),
-    "log": re.compile(r"\blogs?\b|output|error|traceback|message|日志|报错|输出", re.IGNORECASE),
-    "code": re.compile(r"code|script|reproduc|command|config|代码|脚本|复现|命令", re.IGNORECASE),
-    "words": re.compile(
-        r"describe|bug|question|problem|expect|happen|问题|描述|期望", re.IGNORECASE
-    ),
-}
-_COLLECT = re.compile(r"(?:PyTorch version|Collecting environment information)\b")
-_SCRIPT = re.compile(r"#!|#(?:SBATCH|PBS|BSUB)\b")
-_OPENS = re.compile(r"[{\[(]\s*$")
-_CLOSES = re.compile(r"\s*[}\])]+[,;]?\s*$")
 _SHAPE = str.maketrans(
     {
         **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
@@ -76,26 +56,10 @@ _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # a class i
 _REPEATED = re.compile(r"(.)\1+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSigns:
-    """The signs of a line alone; lines that differ in digits alone share them.
-
-    `stamped` says that a launcher or logger put a rank or a process in front, as nobody writes;
-    `decided` is the kind of a line whose looks leave no doubt.
-    `looks` are the expressions that match it; they count for the lines beside it, too. `measures`
-    are what is counted, and its words; `context` is what it stands in.
-    """
-
-    stamped: bool = False
-    decided: str = ""
-    looks: Sequence[str] = ()
-    measures: Sequence[str] = ()
-
-
 class LineSigns(msgspec.Struct, frozen=True):
     """A line's text without quote marks, whether it had some, and its signs by name.
 
-    `apart` says that a blank line stands before it.
+    `context` is what it stands in; `apart` says that a blank line stands before it.
     """
 
     text: str
@@ -233,8 +197,11 @@ class SignReader:
         prefixes: dict[str, str],
         signs: dict[str, str],
         decides: dict[str, str] | None = None,
+        blocks: Iterable[str] = (),
     ) -> None:
         """Look for `signs` (RE2, by name) behind `prefixes` of a log; some decide the kind alone.
+
+        Those of `blocks` count for all lines of the block, too.
 
         Raises:
             DataError: an expression is none that RE2 takes.
@@ -242,6 +209,7 @@ class SignReader:
         import re2
 
         self._decides = decides or {}
+        self._blocks = frozenset(blocks)
         options = re2.Options()
         options.log_errors = False
         options.max_mem = MEMORY
@@ -271,7 +239,7 @@ class SignReader:
 
     def read(self, lines: Sequence[str]) -> list[LineSigns]:
         """The signs of each line, with those of what it stands in."""
-        context = _Context()
+        context, blocks = LineContext(), FencedBlocks()
         shared: dict[str, tuple[OwnSigns, bool]] = {}  # most lines of a log differ in digits alone
         signs: list[LineSigns] = []
         apart = False
@@ -285,13 +253,15 @@ class SignReader:
                 key = text[:LINE_CHARS].translate(_DIGITS)
                 known = shared.get(key)
                 if known is None:
-                    known = self._own(text[:LINE_CHARS]), not _changes_context(text)
+                    known = self._own(text[:LINE_CHARS]), not changes_context(text)
                     shared[key] = known
                 own, quiet = known
                 # the key says nothing of what stands behind it
                 place = context.signs(text, own, quiet=quiet and len(text) <= LINE_CHARS)
+                blocks.add(own, place)
             signs.append(LineSigns(text, quote is not None, blank, own, place, apart))
             apart = blank
+        blocks.close()
         return signs
 
     def _own_signs(self, text: str) -> OwnSigns:
@@ -314,6 +284,7 @@ class SignReader:
             stamped=prefixes > 0 and self._stamp.match(start) is not None,
             looks=looks,
             measures=_measures(content, indent),
+            shared=[look for look in looks if look in self._blocks],
         )
 
 
@@ -368,111 +339,6 @@ def _measures(content: str, indent: int) -> list[str]:
     ]
 
 
-class _Context:
-    """What the next line stands in: a fence, a traceback, a script, brackets, a form's section."""
-
-    def __init__(self) -> None:
-        self._fence = self._section = ""
-        self._section_age = self._depth = 0
-        self._after_blank = True
-        self._continued = self._traceback = self._script = self._collect = False
-
-    def blank(self) -> Sequence[str]:
-        """A blank line has no signs; the brackets before it count as closed."""
-        self._after_blank, self._depth = True, 0
-        return ()
-
-    def signs(self, text: str, own: OwnSigns, *, quiet: bool) -> Sequence[str]:
-        """The signs of the line's place; the line then is the one before.
-
-        `quiet` says that `_changes_context` is false of it: most lines need no second look.
-        """
-        if quiet and not self._traceback and not self._fence:
-            signs = self._state_signs()
-            self._after_blank = self._continued = False
-            self._section_age += 1
-            return signs
-        content = text.strip()
-        mark = _FENCE.match(text)
-        signs = self._fence_signs(mark)
-        signs += self._traceback_signs(content, own)
-        signs += self._state_signs()
-        self._go_on(content, mark)
-        return signs
-
-    def _state_signs(self) -> list[str]:
-        if not (
-            self._script
-            or self._collect
-            or self._section
-            or self._depth
-            or self._continued
-            or self._after_blank
-        ):
-            return []
-        states = {
-            "in-script": self._script,
-            "in-collect": self._collect,
-            f"below-{self._section}": self._section and self._section_age < HEADING_LINES,
-            "in-brackets": self._depth,
-            "continued": self._continued,
-            "after-blank": self._after_blank,
-        }
-        return [name for name, holds in states.items() if holds]
-
-    def _fence_signs(self, mark: re.Match[str] | None) -> list[str]:
-        inside = bool(self._fence) and mark is None
-        return ["in-fence", f"in-fence-{self._fence}"] if inside else []
-
-    def _traceback_signs(self, content: str, own: OwnSigns) -> list[str]:
-        if _TRACEBACK.search(content):
-            self._traceback = True
-            return []
-        if not self._traceback:
-            return []
-        at_margin = "indent=0" in own.measures
-        self._traceback = "python-frame" in own.looks or not at_margin or not _is_last(content)
-        return ["in-traceback"] if self._traceback else ["in-traceback", "ends-traceback"]
-
-    def _go_on(self, content: str, mark: re.Match[str] | None) -> None:
-        self._after_blank, self._continued = False, content.endswith("\\")
-        self._section_age += 1
-        self._script = (self._script or bool(_SCRIPT.match(content))) and mark is None
-        self._collect = (self._collect or bool(_COLLECT.match(content))) and mark is None
-        if _OPENS.search(content):
-            self._depth += 1
-        elif self._depth and _CLOSES.match(content):
-            self._depth -= 1
-        if mark:
-            self._fence = "" if self._fence else (mark[1].lower() or "plain")
-            self._traceback = False
-        elif not self._fence and _HEADING.match(content):
-            self._section = next((n for n, e in _SECTIONS.items() if e.search(content)), "")
-            self._section_age = 0
-
-
-def _changes_context(text: str) -> bool:
-    """Whether a line may open or close something that lines below it stand in."""
-    content = text.strip()
-    return (
-        content.endswith("\\")
-        or (
-            _FENCE.match(content)
-            or _COLLECT.match(content)
-            or _SCRIPT.match(content)
-            or _CLOSES.match(content)
-            or _HEADING.match(content)
-            or _TRACEBACK.search(content)
-            or _OPENS.search(content)
-        )
-        is not None
-    )
-
-
-def _is_last(content: str) -> bool:
-    return _LAST_OF_TRACEBACK.match(content) is not None and not content.startswith("File ")
-
-
 @cache
 def shipped_model(folder: Path | None = None) -> LineModel:
     """The model of ``data/``, read once.
@@ -502,6 +368,8 @@ def sign_reader(folder: Path) -> SignReader:
     """
     try:
         content = yaml.load((folder / SIGNS).read_text("utf-8"), yaml.CSafeLoader)
-        return SignReader(content["prefixes"], content["signs"], content["decides"])
+        return SignReader(
+            content["prefixes"], content["signs"], content["decides"], content["blocks"]
+        )
     except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{SIGNS}: {error}", todo="restore it, or reinstall timeout-kb") from error

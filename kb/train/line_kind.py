@@ -158,9 +158,8 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
     torch.manual_seed(0)
     own = [post for post in posts if post.name.startswith(OWN)]
     posts = [*posts, *shuffled(own, SHUFFLED if own else 0)]
-    rows: list[tuple[list[list[str]], list[int], list[bool]]] = []
+    rows: list[tuple[list[list[str]], list[int], list[bool], float]] = []
     counts: Counter[str] = Counter()
-    labelled_posts: list[LabelledPost] = []
     for post in posts:
         lines = reader.read(post.lines)
         line_signs = named_signs(lines)
@@ -170,20 +169,22 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
             if kind and not line.quoted  # nobody labelled what stands behind quote marks
         ]
         if labelled:
-            labelled_posts.append(post)
             each, kinds, apart = zip(*labelled, strict=True)
-            rows.append((list(each), list(kinds), list(apart)))
+            share = OWN_SHARE if post.name.startswith(OWN) else 1.0
+            rows.append((list(each), list(kinds), list(apart), share))
             counts.update(sign for signs in each for sign in set(signs))
+    # The longest first: those that still have a line of some number then come before the others.
+    rows.sort(key=lambda row: -len(row[1]))
     names = sorted(sign for sign, count in counts.items() if count >= MIN_COUNT)
     index = {sign: number for number, sign in enumerate(names)}
     weights = torch.zeros(len(names), len(KINDS), dtype=torch.float64, requires_grad=True)
     # From one line to the next, and from one to the next over a blank line.
     steps = torch.zeros(2, len(KINDS), len(KINDS), dtype=torch.float64, requires_grad=True)
-    sizes = [len(kinds) for _, kinds, _ in rows]
+    sizes = [len(kinds) for _, kinds, _, _ in rows]
     longest, total = max(sizes), sum(sizes)
     flat = [
         [index[sign] for sign in set(signs) if sign in index]
-        for each, _, _ in rows
+        for each, _, _, _ in rows
         for signs in each
     ]
     place = torch.tensor([number for number, signs in enumerate(flat) for _ in signs])
@@ -196,14 +197,12 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
     gold = torch.zeros(len(rows), longest, dtype=torch.long)
     mask = torch.zeros(len(rows), longest, dtype=torch.bool)
     apart_of = torch.zeros(len(rows), longest, dtype=torch.long)
-    for number, (_, numbers, parted) in enumerate(rows):
+    for number, (_, numbers, parted, _) in enumerate(rows):
         gold[number, : len(numbers)] = torch.tensor(numbers)
         apart_of[number, : len(numbers)] = torch.tensor(parted, dtype=torch.long)
         mask[number, : len(numbers)] = True
-    shares = torch.tensor(
-        [OWN_SHARE if post.name.startswith(OWN) else 1.0 for post in labelled_posts],
-        dtype=torch.float64,
-    )
+    going_on = mask.sum(dim=0).tolist()  # posts that have a line of that number
+    shares = torch.tensor([share for _, _, _, share in rows], dtype=torch.float64)
     optimizer = torch.optim.LBFGS(
         [weights, steps], max_iter=ROUNDS, line_search_fn="strong_wolfe", history_size=20
     )
@@ -217,9 +216,10 @@ def fit(posts: Sequence[LabelledPost], reader: SignReader) -> LineWeights:
         path = (chosen * mask).sum(dim=1) + (pairs * mask[:, 1:]).sum(dim=1)
         forward = scores[:, 0]
         for line in range(1, longest):
-            ways = forward[:, :, None] + steps[apart_of[:, line]]
-            following = torch.logsumexp(ways, dim=1) + scores[:, line]
-            forward = torch.where(mask[:, line, None], following, forward)
+            open_posts = going_on[line]
+            ways = forward[:open_posts, :, None] + steps[apart_of[:open_posts, line]]
+            following = torch.logsumexp(ways, dim=1) + scores[:open_posts, line]
+            forward = torch.cat([following, forward[open_posts:]])
         penalty = PENALTY * (weights.square().sum() + steps.square().sum())
         value = (shares * (torch.logsumexp(forward, dim=1) - path)).sum() + penalty
         value.backward()

@@ -409,10 +409,10 @@ JOBS: dict[str, Callable[[], None]] = {
 }
 
 
-def main() -> None:
-    """Run the job named on the command line."""
+def run_job(job: Callable[[], None]) -> None:
+    """Run a job; what it leaves when it fails."""
     try:
-        JOBS[sys.argv[1]]()
+        job()
     except Exception:
         if dist.is_initialized():
             (OUT / "dump_now").touch()
@@ -420,6 +420,11 @@ def main() -> None:
         raise
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def main() -> None:
+    """Run the job named on the command line."""
+    run_job(JOBS[sys.argv[1]])
 
 
 if __name__ == "__main__":

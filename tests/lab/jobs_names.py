@@ -1,4 +1,4 @@
-"""The jobs' names, read off jobs.py without importing torch."""
+"""The jobs' names, read off the scripts without importing torch."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ast
 from pathlib import Path
 
 
-def job_names() -> set[str]:
-    """Functions of jobs.py that its table JOBS lists."""
-    tree = ast.parse((Path(__file__).parent / "jobs.py").read_text(encoding="utf-8"))
+def job_names(script: str = "jobs.py") -> set[str]:
+    """Functions of a script that its table JOBS lists."""
+    tree = ast.parse((Path(__file__).parent / script).read_text(encoding="utf-8"))
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     tables = [
         node.value

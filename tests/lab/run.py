@@ -41,6 +41,7 @@ class Scenario:
     also: tuple[str, ...] = ()
     or_none: bool = False
     job: str = ""
+    script: Literal["jobs.py", "framework_jobs.py"] = "jobs.py"
     launch: Literal["torchrun", "processes", "missing_node"] = "torchrun"
     env: dict[str, str] = field(default_factory=dict)
     env_rank: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -63,6 +64,7 @@ def run_scenario(scenario: Scenario, out: Path) -> Path:
         (folder / name).mkdir(parents=True)
     env = {
         **os.environ,
+        "PYTHONPATH": str(HERE.parents[1]),
         "LAB_OUT": str(folder),
         "LAB_TIMEOUT_S": str(scenario.timeout_s),
         "TORCH_FR_BUFFER_SIZE": "2000",
@@ -87,7 +89,7 @@ def run_scenario(scenario: Scenario, out: Path) -> Path:
 
 
 def _script(scenario: Scenario) -> list[str]:
-    return [str(HERE / "jobs.py"), scenario.job or scenario.id]
+    return [str(HERE / scenario.script), scenario.job or scenario.id]
 
 
 def _torchrun(scenario: Scenario, folder: Path, env: dict[str, str], log: int) -> None:

@@ -33,7 +33,7 @@ def odd_sizes(observations: Observations) -> Iterator[tuple[int, Event, str]]:
     sender = (rank + 1) % len(job)
     places: dict[tuple[str, ...], list[Stack]] = defaultdict(list)
     for stack in observations.places.stacks:
-        places[(stack.place, stack.spot, *stack.own)].append(stack)
+        places[(stack.place, *stack.path, *stack.own)].append(stack)
     of_sender = [there for there in places.values() if sender in {s.rank for s in there}]
     if len(places) > 1 and of_sender and len(of_sender[0]) * 2 <= len(observations.places.stacks):
         yield sender, event, "sends"

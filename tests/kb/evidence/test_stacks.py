@@ -111,6 +111,23 @@ def test_one_function_two_lines_are_two_places() -> None:
     )
 
 
+def test_a_helper_called_from_two_lines_is_two_places() -> None:
+    """Ranks that wait in one line of a helper are told apart by the line that called it."""
+    call = (
+        "    all_reduce (torch/distributed/distributed_c10d.py:3252)\n"
+        "    average (utils.py:38)\n    train (train.py:{line})"
+    )
+    stacks = [elsewhere(rank, call.format(line=61 if rank == 1 else 60)) for rank in range(3)]
+    reading = read_stacks(read(*stacks))
+    (culprit,) = reading.culprits
+    where = "average → all_reduce() (utils.py:38) [collective]"
+    assert (culprit.rank, culprit.reason.en) == (
+        1,
+        f"2 ranks stand in {where} from train.py:60, this one in {where} from train.py:61",
+    )
+    assert f"rank 1 in {where} from train.py:61" in [fact.detail for fact in reading.facts]
+
+
 def test_where_ranks_work_the_line_does_not_count() -> None:
     """Two ranks that compute are seen at two lines of one function: that is one place."""
     work = "    matmul (model.py:{line})\n    train (train.py:40)"

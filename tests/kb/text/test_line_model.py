@@ -121,6 +121,48 @@ def test_what_ended_is_over(lines: list[str], sign: str) -> None:
     assert sign not in signs_of(*lines)[-1].context
 
 
+def test_lines_between_fences_share_what_one_of_them_shows() -> None:
+    """A shebang tells of its whole block, blank lines or not, and of nothing outside."""
+    fenced = signs_of("```", "lr=1", "", "#!/bin/bash", "```", "lr=2")
+    assert "block-shebang" in fenced[1].context
+    assert "block-shebang" not in [*fenced[0].context, *fenced[5].context]
+    assert "block-shebang" not in signs_of("lr=1", "#!/bin/bash")[0].context
+    assert "most-shebang" not in fenced[1].context
+    assert "most-shebang" in signs_of("```", "#!/bin/bash", "#SBATCH -n 2", "lr=1")[3].context
+
+
+@pytest.mark.parametrize(("rare", "shared"), [(29, True), (30, False)])
+def test_a_sign_that_is_rare_in_a_block_is_not_shared(rare: int, shared: bool) -> None:
+    """One line in thirty still tells of the block, one in thirty-one does not."""
+    signs = signs_of("```", "#!/bin/bash", *[f"lr{'x' * n}=1" for n in range(rare)])
+    assert ("block-shebang" in signs[-1].context) is shared
+
+
+@pytest.mark.parametrize(
+    ("line", "sign"), [("# note", "fenced-heading"), ("- item", "fenced-list-item")]
+)
+def test_marks_mean_something_else_inside_a_fence(line: str, sign: str) -> None:
+    """A heading or an item between fences has another sign beside its own."""
+    assert sign in signs_of("```", line)[1].context
+    assert sign not in signs_of(line)[0].context
+
+
+@pytest.mark.parametrize("line", ["```RuntimeError: closed```", "``` a ``` b"])
+def test_a_fence_that_ends_on_its_line_opens_nothing(line: str) -> None:
+    """What stands below such a line stands in no fence."""
+    assert "in-fence" not in signs_of(line, "x")[1].context
+
+
+def test_arrows_of_a_program_are_no_quotes() -> None:
+    """Four angle brackets in one are printed; up to three are a quoted quote."""
+    assert [line.quoted for line in signs_of(">>>> building", ">>> a", ">> b", "> c")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
 def test_names_of_signs_tell_the_line_they_are_of() -> None:
     """Looks count for the lines beside, marked; measures and places for their own line alone."""
     names = named_signs(signs_of("import torch", "", "we wait"))
