@@ -9,12 +9,15 @@ import streamlit as st
 from markupsafe import Markup
 
 from app.render.listing import hit_snippet
-from app.render.present import likenesses, search_notes
-from app.web.components import cards, filters, markup
+from app.render.present import agreements, likenesses, search_notes
+from app.web import navigation
+from app.web.components import actions, cards, filters, markup
 from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
 from app.web.components.markup import html
 from app.web.context import interface_words, service
+from app.web.views.diagnose import PASTE, RUN
 from kb.knowledge.labels import Words
+from kb.text.flat_log import log_in
 from kb.types.entries import NO_FILTERS, Entry, Hit, SearchResult
 
 NAME = "search"
@@ -43,6 +46,7 @@ def page() -> None:
         max_chars=MAX_QUERY,
     )
     filters.show_unknown(NAME, words)
+    _offer_diagnosis(query.text, words)
     listed = find_entries(query)
     filters.show_filters(NAME, query, listed.counts, words)
     _hidden(query, listed, words)
@@ -53,6 +57,18 @@ def page() -> None:
     if len(listed.entries) < listed.total and query.shown < MOST:
         st.button(words("page.more"), on_click=_more, args=(query,))
     filters.write_address(NAME, query)
+
+
+def _offer_diagnosis(text: str, words: Words) -> None:
+    """Where a log was pasted, a button that has it diagnosed."""
+    log = log_in(text) if text else ""
+    if not log:
+        return
+    markup.show(markup.faint(words("page.looks_like_log")))
+    if st.button(words("page.diagnose_it"), key="diagnose_question", type="primary"):
+        st.session_state[PASTE] = log
+        actions.request(RUN, (log, [], ""))
+        st.switch_page(navigation.page("", words))
 
 
 def find_entries(query: ListQuery) -> ListedEntries:
@@ -127,6 +143,7 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
     return html(
         '<article class="tk-card"><h3 class="tk-h3">{title}</h3>{meta}'
         '<p><span class="tk-badge tk-{tone}">{score}</span> {why}</p>'
+        '<p class="tk-faint">{agreements}</p>'
         '<p class="tk-faint">{snippet}</p></article>',
         title=cards.entry_link(hit.entry_id, hit.title.get(words.language)),
         meta=cards.entry_line(
@@ -141,5 +158,6 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
         tone="likely" if hit.score >= STRONG else "quiet",
         score=words("page.score", score=f"{hit.score:.2f}"),
         why=words("word.why", what=words.listing(why)) if why else "",
+        agreements=" · ".join(agreements(hit.why, words)),
         snippet=cards.inline(hit_snippet(hit)),
     )
