@@ -118,6 +118,7 @@ def _readers(data: Path) -> list[Callable[[], object]]:
         partial(read_yaml, data / "code_calls.yaml", CodeCalls, decode=expression),
         partial(read_yaml, data / "dump_reasons.yaml", dict[str, Bilingual]),
         partial(read_yaml, data / "hardware.yaml", dict[str, tuple[str, ...]]),
+        partial(read_yaml, data / "stages.yaml", dict[str, tuple[str, ...]]),
         partial(read_yaml, data / "line_kinds.yaml", dict[str, Any]),
         partial(load_weights, data / "weights.json"),
         partial(Tokenizer, data / "lexicon"),

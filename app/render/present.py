@@ -40,7 +40,14 @@ UNREAD_SHOWN = 5  # files named that could not be read
 NAMES = frozenset({"line", "op", "signature"})  # kinds of a hit's reasons that identify
 BARE = "signature"  # of these a single word: beside sentences it reads like a part of them
 WORDS = frozenset({"term", "translation"})  # of one character they say nothing
-SEARCH_KINDS = NAMES | {"term", "translation", "language"}
+AGREEMENTS = (  # kinds of a hit's reasons that say how a question and an entry agree
+    "same_framework",
+    "other_framework",
+    "other_hardware",
+    "same_stage",
+    "other_stage",
+)
+SEARCH_KINDS = NAMES | WORDS | {"language", "coverage", *AGREEMENTS}
 
 
 def second_reading(answer: Diagnosis, words: Words) -> list[str]:
@@ -259,7 +266,26 @@ def search_notes(result: SearchResult, words: Words) -> list[str]:
     ]
     if result.unknown and not result.similar_enough:
         notes.append(words("word.in_no_entry", what=words.listing(list(result.unknown))))
+    missing = [word for word in result.missing if word not in result.unknown]
+    if result.hits and missing:
+        notes.append(words("word.nearest_lacks", what=words.listing(missing)))
     return notes
+
+
+def agreements(why: Sequence[str], words: Words) -> list[str]:
+    """How much of a question a hit has, and which of its frameworks, hardware and stages."""
+    named: dict[str, list[str]] = {}
+    for kind, _, value in (item.partition(":") for item in why):
+        named.setdefault(kind, []).append(value)
+    lines = [
+        words("hit.coverage", percent=percent(float(share))) for share in named.get("coverage", ())
+    ]
+    for kind in AGREEMENTS:
+        if kind in named:
+            group = "stage" if kind.endswith("stage") else "framework"
+            names = [words.term(group, value) for value in named[kind]]
+            lines.append(words(f"hit.{kind}", what=words.listing(names)))
+    return lines
 
 
 def case_notes(case: SimilarCase, words: Words) -> list[str]:

@@ -40,6 +40,22 @@ SECTION_ROLES: dict[Language, dict[str, str]] = {
         "What did not help": "not_helped",
     },
 }
+# stands before a claim wherever it is shown, so that what was disproved is never read as a fact
+CLAIM_STANDING: dict[Language, dict[ClaimStatus, str]] = {
+    "zh": {
+        "confirmed": "已证实",
+        "reported": "有人报告",
+        "unverified": "未核实",
+        "contradicted": "已被否定",
+    },
+    "en": {
+        "confirmed": "Confirmed",
+        "reported": "Reported",
+        "unverified": "Not verified",
+        "contradicted": "Contradicted",
+    },
+}
+CLAIMS_ROLE = "claims"  # of the chunk that tells what was claimed elsewhere
 CASES_KEY = "data/cases/"  # source keys of the shipped cases begin with it
 SITE_CASES_KEY = "site/cases/"  # and those of the team's own site folder with this
 TODO = "TODO"  # stands in a case file where somebody has to write
@@ -108,7 +124,9 @@ def parse_case(text: str, *, name: str) -> Entry:
     only = languages[0] if len(languages) == 1 else None
     meta = _meta(front, name, only)
     sections = _sections(body, languages, name)
-    entry = _entry(meta, sections, digest=hashlib.sha256(text.encode()).hexdigest(), name=name)
+    # a store that has the case without its claims takes it anew
+    marked = f"{CLAIMS_ROLE}\n{text}" if meta.claims else text
+    entry = _entry(meta, sections, digest=hashlib.sha256(marked.encode()).hexdigest(), name=name)
     return replace(entry, language=only) if only else entry
 
 
@@ -231,19 +249,35 @@ def _entry(meta: CaseMeta, sections: tuple[Section, ...], *, digest: str, name: 
 
 
 def _chunks(entry: Entry) -> tuple[Chunk, ...]:
-    """One chunk a section, its title in front; the symptoms also carry the signature."""
-    chunks: list[Chunk] = []
+    """One chunk a section, its title in front, and one of the claims a language.
+
+    The symptoms also carry the signature. Claims are what people bring from elsewhere ("would an
+    older release help?"), so they are found, each behind its standing.
+    """
+    texts: list[tuple[str, Language, list[str]]] = []
     for section in entry.sections:
         pieces = [entry.title.get(section.language), section.text]
         if section.role == "symptoms":
             pieces.append("\n".join(entry.signature))
-        chunks.append(
-            Chunk(
-                id=f"{entry.id}#{len(chunks)}",
-                entry_id=entry.id,
-                role=section.role,
-                language=section.language,
-                text="\n".join(piece for piece in pieces if piece),
-            )
+        texts.append((section.role, section.language, pieces))
+    if entry.claims:
+        languages = dict.fromkeys(section.language for section in entry.sections)
+        texts += [(CLAIMS_ROLE, language, _claims(entry, language)) for language in languages]
+    return tuple(
+        Chunk(
+            id=f"{entry.id}#{number}",
+            entry_id=entry.id,
+            role=role,
+            language=language,
+            text="\n".join(piece for piece in pieces if piece),
         )
-    return tuple(chunks)
+        for number, (role, language, pieces) in enumerate(texts)
+    )
+
+
+def _claims(entry: Entry, language: Language) -> list[str]:
+    """The title, then a line a claim with its standing."""
+    colon = "：" if language == "zh" else ": "
+    standing = CLAIM_STANDING[language]
+    lines = [f"{standing[claim.status]}{colon}{claim.text.get(language)}" for claim in entry.claims]
+    return [entry.title.get(language), *lines]

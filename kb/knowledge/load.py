@@ -45,7 +45,7 @@ from kb.types.knowledge import (
 )
 from kb.types.vocabulary import CUE_GROUPS, Polarity
 
-KNOWLEDGE_FORMAT = 15  # raise it when the values change shape: older caches are then ignored
+KNOWLEDGE_FORMAT = 16  # raise it when the values change shape: older caches are then ignored
 FILES: dict[str, Any] = {  # what each file of data/ is read into
     "causes.yaml": tuple[Cause, ...],
     "events.yaml": tuple[EventType, ...],

@@ -14,6 +14,7 @@ Fitted by `python -m kb.train.reranker`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import re
@@ -28,6 +29,7 @@ from kb.errors import DataError
 from kb.index.base import Term, Tokens
 from kb.knowledge.framework_names import FrameworkNames
 from kb.knowledge.hardware import hardware_spellings
+from kb.knowledge.stages import stages_in
 from kb.store import EntryHead
 from kb.text.language import HAN
 from kb.text.tokenizer import read_rows
@@ -47,6 +49,9 @@ TRANSLATED = 1.6  # times the weight of a translation, which is .5 at most: as g
 LEAST_TRANSLATED = 0.2  # weight of a translation that is asked for; weaker ones are chance
 NAMED_CHARS = 4000  # of a question, in which names are sought
 ENTRIES_CACHED = 2048  # entries whose names are kept, about 500 bytes each
+MISSING_TRIED = 8  # most telling words of a question looked for in the nearest entry
+MISSING_NAMED = 4  # of those it lacks; more say nothing more
+UNKNOWN_STAGE = "unknown"  # of an entry: nothing says when it hangs
 NAME_WORDS = 3  # at most, of a piece of hardware in a text
 _WORD = re.compile(rf"[A-Za-z0-9]+|[{HAN}]+")
 REPAIR = "run python -m kb.train.reranker, or reinstall the package"
@@ -63,6 +68,8 @@ class RerankWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         same_framework: where the entry is of a framework the question names.
         other_framework: where it is of none that a job of those uses.
         other_hardware: where it names hardware and the question other hardware.
+        same_stage: where the question says when it hangs, and the entry hangs then.
+        other_stage: where the entry hangs at another time.
         fitted_on: what it was fitted on.
     """
 
@@ -73,20 +80,31 @@ class RerankWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     same_framework: float
     other_framework: float
     other_hardware: float
+    same_stage: float = 0.0
+    other_stage: float = 0.0
     fitted_on: str = ""
     format: str = FORMAT
 
 
-FEATURES = ("likeness", "coverage", "same_framework", "other_framework", "other_hardware")
+FEATURES = (
+    "likeness",
+    "coverage",
+    "same_framework",
+    "other_framework",
+    "other_hardware",
+    "same_stage",
+    "other_stage",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionNames:
-    """The frameworks a question names, those a job of them uses as well, and its hardware."""
+    """The frameworks a question names, those a job of them uses as well, hardware and stages."""
 
     named: frozenset[str]
     used: frozenset[str]
     hardware: frozenset[str]
+    stages: frozenset[str] = frozenset()
 
 
 class Reranker:
@@ -113,6 +131,7 @@ class Reranker:
             named=named,
             used=self._frameworks.with_bases(named),
             hardware=hardware_in(start),
+            stages=stages_in(start),
         )
 
     def is_asked_with(self, word: str) -> bool:
@@ -170,7 +189,31 @@ class Reranker:
             other = question.used.isdisjoint(frameworks)
         own = head.tags.hardware
         unlike = bool(question.hardware and own) and question.hardware.isdisjoint(own)
-        return likeness, coverage, float(same), float(other), float(unlike)
+        when = head.tags.stage
+        then = when in question.stages
+        not_then = bool(question.stages) and when != UNKNOWN_STAGE and not then
+        agree = (same, other, unlike, then, not_then)
+        return likeness, coverage, *map(float, agree)
+
+    def reasons(
+        self, question: QuestionNames, head: EntryHead, features: Sequence[float]
+    ) -> tuple[str, ...]:
+        """What moved the score of an entry, as ``kind:value``.
+
+        ``coverage`` is the share of the question's telling words that the entry has, in [0, 1];
+        the other kinds are the features that hold, with what the question names.
+        """
+        frameworks = self._of_entry((*head.tags.frameworks, head.project))
+        named = {
+            "same_framework": question.named & frameworks,
+            "other_framework": question.named,
+            "other_hardware": question.hardware,
+            "same_stage": {head.tags.stage},
+            "other_stage": {head.tags.stage},
+        }
+        held = dict(zip(FEATURES, features, strict=True))
+        moved = (f"{kind}:{name}" for kind in named if held[kind] for name in sorted(named[kind]))
+        return (f"coverage:{held['coverage']:.2f}", *moved)
 
     def score(self, features: Sequence[float]) -> float:
         """The score of an entry with these features, in [0, 1]."""
@@ -179,6 +222,20 @@ class Reranker:
 
     def _entry_frameworks(self, names: tuple[str, ...]) -> frozenset[str]:
         return frozenset(names[:-1]) | self._frameworks.used(" ".join(names))
+
+
+def missing_words(
+    choices: Sequence[Sequence[Term]], stands: Callable[[Sequence[Term]], bool]
+) -> tuple[str, ...]:
+    """The most telling words of a question that an entry has in no form.
+
+    Args:
+        choices: every telling word with its translations, the most telling first.
+        stands: whether the entry has a word or one of its translations.
+    """
+    telling = [terms for terms in choices if len(terms[0].word) > 1][:MISSING_TRIED]
+    absent = (terms[0].word for terms in telling if not stands(terms))
+    return tuple(itertools.islice(absent, MISSING_NAMED))
 
 
 def hardware_in(text: str) -> frozenset[str]:

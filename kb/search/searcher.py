@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kb.embed.base import Embedder
 from kb.errors import InputError, UnreachableStoreError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
-from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker
+from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker, missing_words
 from kb.search.similarity import (
     SIMILAR_ENOUGH,
     QuestionWords,
@@ -71,6 +71,7 @@ class _Look:
     """An entry at its best chunk `at`, its matched log line, and what its text is scored by."""
 
     at: int
+    ordinal: int
     head: EntryHead
     line: tuple[float, tuple[str, ...]]
     features: tuple[float, ...]
@@ -169,15 +170,23 @@ class Searcher:
             if entries >= limit or pool >= selected.size:
                 break
             pool *= POOL_GROWTH
-        hits = self._hits(question, snapshot, candidates, limit)
+        hits, nearest = self._hits(question, snapshot, candidates, limit)
+        enough = bool(hits) and hits[0].score >= SIMILAR_ENOUGH
+        missing: tuple[str, ...] = ()
+        if nearest is not None and not enough:
+            entry = [nearest.ordinal]
+            missing = missing_words(
+                question.choices, lambda word: bool(snapshot.cover_words((word,), entry))
+            )
         return SearchResult(
             query=query,
             hits=hits,
-            similar_enough=bool(hits) and hits[0].score >= SIMILAR_ENOUGH,
+            similar_enough=enough,
             facets=selected.facets,
             took_ms=(time.perf_counter() - started) * 1000,
             corrected=tuple((typed, word) for typed, word in meant.items() if word),
             unknown=tuple(typed for typed, word in meant.items() if not word),
+            missing=missing,
         )
 
     def version(self) -> str:
@@ -321,17 +330,18 @@ class Searcher:
 
     def _hits(
         self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
-    ) -> tuple[Hit, ...]:
+    ) -> tuple[tuple[Hit, ...], _Look | None]:
+        """The best `limit` entries, and the look of the first."""
         ranked = [
-            (-self._score(look), look.head.id, look.at, look.head, look.line)
+            (-self._score(look), look.head.id, look)
             for look in self._looks(question, snapshot, candidates, limit)
         ]
         ranked.sort(key=lambda item: item[:2])
         shown = ranked[:limit]
-        chunks = self._passages(candidates, [at for _, _, at, _, _ in shown])
+        chunks = self._passages(candidates, [look.at for _, _, look in shown])
         hits: list[Hit] = []
-        for score, _, at, head, line in shown:
-            chunk = chunks.get(at)
+        for score, _, look in shown:
+            head, chunk = look.head, chunks.get(look.at)
             if chunk is None:
                 continue
             shown_text, words = snippet(chunk.text, question.compared.weights, self._words)
@@ -349,17 +359,26 @@ class Searcher:
                     snippet=shown_text,
                     role=chunk.role,
                     snippet_language=chunk.language,
-                    why=why(
-                        question.compared,
-                        head,
-                        chunk.language,
-                        line[1],
-                        words,
-                        salient=self._salient,
+                    why=(
+                        *why(
+                            question.compared,
+                            head,
+                            chunk.language,
+                            look.line[1],
+                            words,
+                            salient=self._salient,
+                        ),
+                        *self._reasons(question, look),
                     ),
                 )
             )
-        return tuple(hits)
+        return tuple(hits), ranked[0][2] if ranked else None
+
+    def _reasons(self, question: _Question, look: _Look) -> tuple[str, ...]:
+        """What the second look moved the score by."""
+        if self._reranker is None or question.mentions is None:
+            return ()
+        return self._reranker.reasons(question.mentions, look.head, look.features)
 
     def _looks(
         self, question: _Question, snapshot: IndexReader, candidates: _Candidates, limit: int
@@ -386,7 +405,7 @@ class Searcher:
             if self._reranker is not None and question.mentions is not None:
                 covered = coverage.get(ordinal, 0.0)
                 features = self._reranker.features(question.mentions, head, likeness, covered)
-            yield _Look(at=at, head=head, line=line, features=features)
+            yield _Look(at=at, ordinal=ordinal, head=head, line=line, features=features)
 
     def _score(self, look: _Look) -> float:
         if self._reranker is None:

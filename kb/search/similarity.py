@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kb.index.base import Scores, signature_tokens
 from kb.store import EntryHead
-from kb.types.entries import Entry, Hit
+from kb.types.entries import Chunk, Entry, Hit, Section
 from kb.types.vocabulary import Language
 
 Numeric = NDArray[np.floating[Any]]
@@ -196,7 +196,11 @@ def snippet_for_reader(hit: Hit, entry: Entry | None, language: Language) -> Hit
     ours = [part for part in entry.sections if part.language == language and part.text.strip()]
     if not ours:
         return hit
-    same = next((part for part in ours if part.role == hit.role), ours[0])
+    same: Section | Chunk = next((part for part in ours if part.role == hit.role), ours[0])
+    if same.role != hit.role:  # claims are no section of their own
+        same = next(
+            (c for c in entry.chunks if c.role == hit.role and c.language == language), same
+        )
     shown = cut_snippet(" ".join(same.text.split()))
     return replace(hit, snippet=shown, role=same.role, snippet_language=language)
 

@@ -247,6 +247,8 @@ def main() -> int:
         same_framework=own["same_framework"],
         other_framework=own["other_framework"],
         other_hardware=own["other_hardware"],
+        same_stage=own["same_stage"],
+        other_stage=own["other_stage"],
         fitted_on=f"{len(paraphrases)} paraphrases of {len(learned)} cases",
     )
     folder = data / FOLDER

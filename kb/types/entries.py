@@ -209,7 +209,8 @@ class SearchResult:
 
     `settings` are the settings the question names or describes, best first; `notes` those that
     answer it, best first. `corrected` has the mistyped words of the question, each with the word
-    that was searched for, `unknown` those that no entry has.
+    that was searched for, `unknown` those that no entry has. Where nothing is similar enough,
+    `missing` has the telling words of the question that the nearest entry lacks.
     """
 
     query: str
@@ -221,6 +222,7 @@ class SearchResult:
     notes: tuple[NoteHit, ...] = ()
     corrected: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 # --- logs --------------------------------------------------------------------------------------

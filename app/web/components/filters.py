@@ -24,7 +24,9 @@ MAX_VALUES = 50  # values one filter takes out of an address
 MAX_VALUE = 200  # characters of such a value
 DIGITS = 7  # of a number in an address
 LANGUAGES = {"zh": "page.chinese", "en": "page.english"}
-ADDRESS_NAMES = ("q", "n", "p", *FACETS)
+ADDRESS_NAMES = ("q", "n", "p", "o", *FACETS)
+LIKENESS, NEWEST = "likeness", "newest"  # orders of what was found
+ORDERS = (LIKENESS, NEWEST)
 COLUMNS = 3
 Counts = Mapping[str, Mapping[str, int]]
 """Facet → value → number of entries."""
@@ -32,12 +34,16 @@ Counts = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """A question with its filters; wanted are the first `shown` entries, or page `page` from 1."""
+    """A question with its filters; wanted are the first `shown` entries, or page `page` from 1.
+
+    `order` is one of `ORDERS`: of the entries that are shown.
+    """
 
     text: str = ""
     filters: Filters = NO_FILTERS
     shown: int = PAGE
     page: int = 1
+    order: str = LIKENESS
 
 
 def parse_address(parameters: Mapping[str, Sequence[str]]) -> ListQuery:
@@ -61,6 +67,7 @@ def parse_address(parameters: Mapping[str, Sequence[str]]) -> ListQuery:
         filters=filters_of(requested),
         shown=_number(parameters.get("n", ()), PAGE, MOST),
         page=_number(parameters.get("p", ()), 1, LAST_PAGE),
+        order=NEWEST if NEWEST in parameters.get("o", ()) else LIKENESS,
     )
 
 
@@ -82,6 +89,8 @@ def address_of(query: ListQuery) -> dict[str, list[str]]:
         parameters["n"] = [str(query.shown)]
     if query.page != 1:
         parameters["p"] = [str(query.page)]
+    if query.order != LIKENESS:
+        parameters["o"] = [query.order]
     return parameters
 
 
@@ -139,6 +148,7 @@ def current_query(page: str) -> ListQuery:
         filters=_filters(page),
         shown=state[key(page, "shown")],
         page=state.get(key(page, "page"), before.page),
+        order=state.get(key(page, "order")) or LIKENESS,
     )
     if (query.text, query.filters) != (before.text, before.filters):
         query = replace(query, shown=PAGE, page=1)
@@ -187,6 +197,7 @@ def _put(page: str, query: ListQuery) -> None:
     state = st.session_state
     state[key(page, "q")] = query.text
     state[key(page, "shown")], state[key(page, "page")] = query.shown, query.page
+    state[key(page, "order")] = query.order
     for name, facet in FACETS.items():
         state[key(page, name)] = list(facet.requested(query.filters))
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 from markupsafe import Markup
 
+from app.render.escape import plain
 from app.render.listing import hit_snippet
-from app.render.present import likenesses, search_notes
-from app.web.components import cards, filters, markup
+from app.render.present import agreements, likenesses, search_notes
+from app.web import navigation
+from app.web.components import actions, cards, filters, markup
 from app.web.components.filters import MAX_QUERY, MOST, PAGE, ListQuery
 from app.web.components.markup import html
 from app.web.context import interface_words, service
+from app.web.views.diagnose import PASTE, RUN
+from kb.knowledge.facets import NO_DAY, day_number
 from kb.knowledge.labels import Words
+from kb.text.flat_log import log_in
 from kb.types.entries import NO_FILTERS, Entry, Hit, SearchResult
 
 NAME = "search"
+SUGGESTED = "suggested"  # key of the list of what can be asked for
 STRONG = 0.6  # likeness that deserves a second look, by its colour
 
 
@@ -42,17 +48,64 @@ def page() -> None:
         placeholder=words("page.search_example"),
         max_chars=MAX_QUERY,
     )
+    st.selectbox(
+        words("page.suggest"),
+        suggestions(words),
+        index=None,
+        key=filters.key(NAME, SUGGESTED),
+        placeholder=words("page.suggest_hint"),
+        label_visibility="collapsed",
+        on_change=_take_suggestion,
+    )
     filters.show_unknown(NAME, words)
+    _offer_diagnosis(query.text, words)
     listed = find_entries(query)
     filters.show_filters(NAME, query, listed.counts, words)
     _hidden(query, listed, words)
+    if listed.result is not None and listed.result.hits:
+        st.segmented_control(
+            words("page.order"),
+            filters.ORDERS,
+            format_func=lambda order: words(f"page.order_{order}"),
+            key=filters.key(NAME, "order"),
+            label_visibility="collapsed",
+        )
     if listed.result is None:
         _listing(query, listed, words)
     else:
-        _hits(listed.result, listed, words)
+        _hits(listed.result, listed, query.order, words)
     if len(listed.entries) < listed.total and query.shown < MOST:
         st.button(words("page.more"), on_click=_more, args=(query,))
     filters.write_address(NAME, query)
+
+
+def suggestions(words: Words) -> list[str]:
+    """What can be asked for: operations, settings, causes and titles of cases, each once."""
+    knowledge = service().knowledge
+    language = words.language
+    names = [*service().store.facets().get("op", {}), *(item.id for item in knowledge.advice)]
+    titles = [cause.title.get(language) for cause in knowledge.causes]
+    titles += [case.title.get(language) for case in knowledge.cases]
+    return list(dict.fromkeys(map(plain, [*names, *titles])))
+
+
+def _take_suggestion() -> None:
+    """Ask for what was chosen, and empty the list's box."""
+    state, suggested = st.session_state, filters.key(NAME, SUGGESTED)
+    state[filters.key(NAME, "q")] = state[suggested] or ""
+    state[suggested] = None
+
+
+def _offer_diagnosis(text: str, words: Words) -> None:
+    """Where a log was pasted, a button that has it diagnosed."""
+    log = log_in(text) if text else ""
+    if not log:
+        return
+    markup.show(markup.faint(words("page.looks_like_log")))
+    if st.button(words("page.diagnose_it"), key="diagnose_question", type="primary"):
+        st.session_state[PASTE] = log
+        actions.request(RUN, (log, [], ""))
+        st.switch_page(navigation.page("", words))
 
 
 def find_entries(query: ListQuery) -> ListedEntries:
@@ -104,7 +157,19 @@ def _listing(query: ListQuery, listed: ListedEntries, words: Words) -> None:
     markup.show(markup.join(cards.entry_card(entry, words) for entry in listed.entries.values()))
 
 
-def _hits(result: SearchResult, listed: ListedEntries, words: Words) -> None:
+def ordered(hits: Sequence[Hit], entries: Mapping[str, Entry], order: str) -> list[Hit]:
+    """The hits by likeness as they are, or the newest first; those without a date come last."""
+    if order == filters.LIKENESS:
+        return list(hits)
+
+    def day(hit: Hit) -> int:
+        entry = entries.get(hit.entry_id)
+        return day_number(entry.date) if entry else NO_DAY
+
+    return sorted(hits, key=day, reverse=True)
+
+
+def _hits(result: SearchResult, listed: ListedEntries, order: str, words: Words) -> None:
     markup.show(markup.join(cards.note_card(hit.note, words) for hit in result.notes))
     for text in search_notes(result, words):
         markup.show(markup.note(text))
@@ -116,9 +181,8 @@ def _hits(result: SearchResult, listed: ListedEntries, words: Words) -> None:
         markup.show(markup.note(words("word.closest"), "possible"))
     text = words("page.found", shown=len(result.hits), total=listed.total, ms=round(result.took_ms))
     markup.show(markup.faint(text))
-    markup.show(
-        markup.join(hit_card(hit, listed.entries.get(hit.entry_id), words) for hit in result.hits)
-    )
+    hits = ordered(result.hits, listed.entries, order)
+    markup.show(markup.join(hit_card(hit, listed.entries.get(hit.entry_id), words) for hit in hits))
 
 
 def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
@@ -127,6 +191,7 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
     return html(
         '<article class="tk-card"><h3 class="tk-h3">{title}</h3>{meta}'
         '<p><span class="tk-badge tk-{tone}">{score}</span> {why}</p>'
+        '<p class="tk-faint">{agreements}</p>'
         '<p class="tk-faint">{snippet}</p></article>',
         title=cards.entry_link(hit.entry_id, hit.title.get(words.language)),
         meta=cards.entry_line(
@@ -141,5 +206,6 @@ def hit_card(hit: Hit, entry: Entry | None, words: Words) -> Markup:
         tone="likely" if hit.score >= STRONG else "quiet",
         score=words("page.score", score=f"{hit.score:.2f}"),
         why=words("word.why", what=words.listing(why)) if why else "",
+        agreements=" · ".join(agreements(hit.why, words)),
         snippet=cards.inline(hit_snippet(hit)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,28 @@ def test_a_case_becomes_an_entry() -> None:
     ]
     symptoms = next(c for c in entry.chunks if c.role == "symptoms" and c.language == "en")
     assert symptoms.text == "A toy case\nTraining hangs.\nWorkNCCL(SeqNum=5, OpType=ALLREDUCE"
+
+
+CLAIM = """claims:
+  - about: fix
+    text: {zh: 降级就好, en: An older release helps.}
+    status: contradicted
+fixes:
+"""
+
+
+def test_claims_are_found_behind_their_standing() -> None:
+    """A chunk a language with the title and a line a claim; the digest tells stores to take it."""
+    plain = parse_case(CASE, name="toy-case.md")
+    entry = parse_case(CASE.replace("fixes:\n", CLAIM), name="toy-case.md")
+    assert entry.chunks[: len(plain.chunks)] == plain.chunks
+    assert [(c.id, c.role, c.language, c.text) for c in entry.chunks[len(plain.chunks) :]] == [
+        ("toy-case#8", "claims", "zh", "玩具案例\n已被否定：降级就好"),
+        ("toy-case#9", "claims", "en", "A toy case\nContradicted: An older release helps."),
+    ]
+    text = CASE.replace("fixes:\n", CLAIM)
+    assert plain.digest == hashlib.sha256(CASE.encode()).hexdigest()
+    assert entry.digest == hashlib.sha256(f"claims\n{text}".encode()).hexdigest()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import DataError
+from kb.index.base import Term
 from kb.index.live import SearchIndex
 from kb.knowledge.framework_names import FrameworkNames
 from kb.search.rerank import (
@@ -19,11 +20,13 @@ from kb.search.rerank import (
     RerankWeights,
     hardware_in,
     load_reranker,
+    missing_words,
 )
 from kb.search.searcher import Searcher
 from kb.store import EntryHead, Store
 from kb.types.entries import Tags
 from kb.types.knowledge import Bilingual, FrameworkName
+from kb.types.vocabulary import Stage
 from tests.kb.fakes import SplitTokenizer, WordEmbedder, make_entry
 
 PRIOR = 0.5
@@ -45,8 +48,10 @@ NAMES = FrameworkNames(
 )
 
 
-def head(frameworks: tuple[str, ...] = (), hardware: tuple[str, ...] = ()) -> EntryHead:
-    """An entry of these frameworks and this hardware."""
+def head(
+    frameworks: tuple[str, ...] = (), hardware: tuple[str, ...] = (), stage: Stage = "unknown"
+) -> EntryHead:
+    """An entry of these frameworks, this hardware and this stage."""
     return EntryHead(
         id="e",
         kind="case",
@@ -56,7 +61,7 @@ def head(frameworks: tuple[str, ...] = (), hardware: tuple[str, ...] = ()) -> En
         status="confirmed",
         date="",
         causes=(),
-        tags=Tags(frameworks=frameworks, hardware=hardware),
+        tags=Tags(frameworks=frameworks, hardware=hardware, stage=stage),
         signature=(),
     )
 
@@ -79,7 +84,49 @@ def test_names_of_a_question_fit_or_not(
     """A framework named fits, one a job uses beside it is no other; hardware only tells apart."""
     reranker = Reranker(PLAIN, {}, NAMES)
     found = reranker.features(reranker.names(question), entry, 0.25, 0.75)
-    assert found == (0.25, 0.75, *expected)
+    assert found == (0.25, 0.75, *expected, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("question", "stage", "expected"),
+    [
+        ("hangs while saving", "save", (1, 0)),
+        ("hangs while saving", "eval", (0, 1)),
+        ("保存断点时卡住", "save", (1, 0)),
+        ("hangs while saving", "unknown", (0, 0)),
+        ("it hangs", "save", (0, 0)),
+    ],
+)
+def test_when_it_hangs_fits_or_not(question: str, stage: Stage, expected: tuple[int, int]) -> None:
+    """Who says when it hangs leans towards entries of that stage; an unknown one is no other."""
+    reranker = Reranker(PLAIN, {}, NAMES)
+    found = reranker.features(reranker.names(question), head(stage=stage), 0.25, 0.75)
+    assert found[-2:] == expected
+
+
+def test_reasons_name_the_coverage_and_each_feature_that_holds() -> None:
+    """Coverage with two digits, then the features that are not 0 with what the question names."""
+    reranker = Reranker(PLAIN, {}, NAMES)
+    names = reranker.names("DeepSpeed on 910B hangs while saving")
+    entry = head(("deepspeed",), ("h100",), "save")
+    found = reranker.reasons(names, entry, reranker.features(names, entry, 0.25, 0.754))
+    assert found == (
+        "coverage:0.75",
+        "same_framework:deepspeed",
+        "other_hardware:ascend",
+        "same_stage:save",
+    )
+    other = head(("accelerate",), stage="eval")
+    found = reranker.reasons(names, other, reranker.features(names, other, 0.25, 0))
+    assert found == ("coverage:0.00", "other_framework:deepspeed", "other_stage:eval")
+
+
+def test_missing_words_are_the_most_telling_that_do_not_stand() -> None:
+    """In the order of the choices, in none of their forms, four at most, no single characters."""
+    words = ["gather", "x", "loader", "shard", "quokka", "wombat", "numbat", "dingo"]
+    choices = [(Term(word=word), Term(word=f"{word}-zh")) for word in words]
+    found = missing_words(choices, lambda terms: terms[1].word == "loader-zh")
+    assert found == ("gather", "shard", "quokka", "wombat")
 
 
 def test_the_score_is_a_weighted_sum_in_bounds() -> None:

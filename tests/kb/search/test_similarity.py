@@ -23,7 +23,7 @@ from kb.search.similarity import (
     why,
 )
 from kb.store import EntryHead
-from kb.types.entries import Hit, Section, Tags
+from kb.types.entries import Chunk, Hit, Section, Tags
 from kb.types.knowledge import Bilingual
 from kb.types.vocabulary import Language
 from tests.kb.fakes import make_entry
@@ -369,6 +369,22 @@ def test_a_reader_gets_the_section_in_their_language(
     parts = tuple(Section(role=r, title="", text=t, language=own) for r, t, own in sections)
     entry = replace(make_entry("a"), sections=parts)
     assert snippet_for_reader(HIT, entry, language).snippet == shown
+
+
+def test_claims_are_shown_in_the_readers_language() -> None:
+    """They are no section, so the passage of that language is shown."""
+    sections = (Section(role="symptoms", title="", text="it hung", language="en"),)
+    chunks = tuple(
+        Chunk(id=f"a#{number}", entry_id="a", role="claims", language=language, text=text)
+        for number, (language, text) in enumerate([("zh", "已被否定"), ("en", "Contradicted: x")])
+    )
+    entry = replace(make_entry("a"), sections=sections, chunks=chunks)
+    shown = snippet_for_reader(replace(HIT, role="claims"), entry, "en")
+    assert (shown.snippet, shown.role, shown.snippet_language) == (
+        "Contradicted: x",
+        "claims",
+        "en",
+    )
 
 
 def test_without_its_entry_a_hit_stays() -> None:

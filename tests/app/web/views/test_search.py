@@ -223,3 +223,35 @@ def test_the_session_knows_an_address_that_came_from_outside(open_page: OpenPage
     page.run()
     assert page.text_input(key="search.q").value == "gloo"
     assert page.multiselect(key=filters.key("search", "backend")).value == ["gloo"]
+
+
+# --- what leads elsewhere ------------------------------------------------------------------------
+
+
+def test_a_suggestion_is_asked_for(open_page: OpenPage) -> None:
+    """Operations, settings, causes and titles are offered; the one chosen becomes the question."""
+    page = open_page("search", lang="en")
+    offered = page.selectbox(key="search.suggested")
+    assert {"ALLREDUCE", "NCCL_IB_TIMEOUT"} <= set(offered.options)
+    offered.select("NCCL_IB_TIMEOUT").run()
+    assert page.text_input(key="search.q").value == "NCCL_IB_TIMEOUT"
+    assert page.selectbox(key="search.suggested").value is None
+    assert address_of(page)["q"] == ["NCCL_IB_TIMEOUT"]
+
+
+def test_the_newest_can_come_first(real: Service, open_page: OpenPage) -> None:
+    """The same hits by date, and the address says so; each hit names how much it covers."""
+    shown = html_of(open_page("search", lang="en", q=QUERY, o="newest"))
+    hits = real.search(QUERY, limit=PAGE).hits
+    dates = {hit.entry_id: real.entry(hit.entry_id).date for hit in hits}
+    assert ids_of(shown) == sorted(dates, key=dates.__getitem__, reverse=True)
+    assert shown.count("of what was asked") == len(hits)
+
+
+def test_a_pasted_log_is_offered_for_diagnosis(open_page: OpenPage) -> None:
+    """The button stands where lines of software were pasted, and not beside words."""
+    log = (
+        "[rank1]: RuntimeError: lost the shard[rank0]:[E311 02:52:03.118 ProcessGroupNCCL.cpp:607]"
+    )
+    assert any(one.key == "diagnose_question" for one in open_page("search", q=log).button)
+    assert not any(one.key == "diagnose_question" for one in open_page("search", q=QUERY).button)
