@@ -26,6 +26,7 @@ from kb.embed.base import Embedder
 from kb.errors import DataError, StoreError, UnreachableStoreError
 from kb.files.state_folder import make_state_folder
 from kb.index.follower import Follower
+from kb.index.generation_places import generation_place
 from kb.index.live import SearchIndex
 from kb.index.snapshot import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
@@ -241,7 +242,7 @@ def _open_index(
         embedder=embedder,
         tokenizer=tokenizer,
         tokens=tokens,
-        generations=settings.generations,
+        generations=generation_place(settings.generations) if settings.generations else None,
         notify=say,
     )
     if index.has_others():

@@ -1,9 +1,10 @@
 """Kill servers that share a database: ``python -m tests.crash.replicas ROUNDS [SEED] [MINUTES]``.
 
 Three servers on one PostgreSQL database behind haproxy, under load of writers and readers. In each
-round one or two of servers, haproxy and database are killed at any moment and started again. Then
-every server is asked: what was acknowledged is there, nothing is half, the answers are as before.
-A write that was cut off may be there or not, but at all servers alike.
+round up to three of servers, haproxy and database are killed at any moment and started again, and a
+server that lost its index is killed while it fetches or builds another. Then every server is asked:
+what was acknowledged is there, nothing is half, the answers are as before. A write that was cut off
+may be there or not, but at all servers alike.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ WRITERS, READERS = 2, 1
 PAUSE_S = 0.03  # of a client between two requests: the machine has other work
 LOAD_S = 1.2  # at most, before a kill
 DOWN_S = 1.5  # at most, until what was killed is started again
-BOTH = 0.2  # of rounds kill two things at once
-KINDS = ("replica", "replica", "replica", "balancer", "database", "database")
+AT_ONCE = (1, 1, 2, 2, 3)  # kills of a round
+EMPTIED = 0.5  # of killed builders find no shared index either
+KINDS = ("replica", "replica", "builder", "builder", "balancer", "database", "database")
 WHOLE_EVERY = 10  # rounds: all that was ever acknowledged is asked for, else what is of this round
 TOLD_EVERY = 5  # rounds
 LOGS = (
@@ -226,9 +228,9 @@ class Campaign:
 
     def round(self) -> None:
         """Kill at a moment of load, start again, wait, check."""
-        kinds = [self.rng.choice(KINDS)]
-        if self.rng.random() < BOTH:
-            kinds.append(self.rng.choice([kind for kind in KINDS if kind != kinds[0]]))
+        kinds = list(dict.fromkeys(self.rng.sample(KINDS, self.rng.choice(AT_ONCE))))
+        # first: a server without an index needs the database
+        kinds.sort(key=lambda kind: kind != "builder")
         self.gate.set()
         time.sleep(self.rng.random() * LOAD_S)
         self._base_gone = "database" in kinds
@@ -258,8 +260,11 @@ class Campaign:
             self.site.server.kill()
             return self.site.server.start
         program = self.site.haproxy
-        if kind == "replica":
-            program = self.rng.choice(self.site.replicas)
+        if kind != "balancer":
+            number = self.rng.randrange(len(self.site.replicas))
+            program = self.site.replicas[number]
+        if kind == "builder":
+            self.site.kill_builder(number, shared=self.rng.random() < EMPTIED)
         program.kill()
         return program.start
 

@@ -1,4 +1,7 @@
-"""Three servers on one PostgreSQL database behind haproxy, each of which can be killed."""
+"""Three servers on one PostgreSQL database behind haproxy, each of which can be killed.
+
+They share a folder of built indexes, so one that lost its own fetches it, or builds and publishes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from tests.postgres import PostgresServer, postgres_server
 
 REPLICAS = 3
 MAIN = "from app.cli.main import main; main()"
-START_S = 60.0  # within which a server that starts has to be ready
+START_S = 600.0  # within which a server that starts has to be ready; a machine may be busy
 STEP_S = 0.02
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
 _SERVERS = re.compile(r"^(backend api\n(?:    (?!server).*\n)*)(?:    server .*\n)+", re.MULTILINE)
@@ -56,7 +59,9 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Let it run; its output goes to the end of its log."""
+        """Let it run unless it does; its output goes to the end of its log."""
+        if self._process is not None and self._process.poll() is None:
+            return
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -90,13 +95,17 @@ class Site:
         service = open_service(first)
         self.key = add_key(keys_place(first, service.store), "campaign", "admin", 1_000_000)
         service.close()
+        self.generations = folder / "generations"
+        self.generations.mkdir()
+        self.homes = [folder / f"r{number}" for number in range(REPLICAS)]
         config = folder / "haproxy.cfg"
         config.write_text(balancer_config(example.read_text(), ports[0], ports[1:]))
         self.haproxy = Program([str(HAPROXY), "-db", "-f", str(config)], folder / "haproxy.log", {})
         self.replicas = []
         for number, port in enumerate(ports[1:]):
             environment = {
-                "TIMEOUT_KB_HOME": str(folder / f"r{number}"),
+                "TIMEOUT_KB_HOME": str(self.homes[number]),
+                "TIMEOUT_KB_GENERATIONS": str(self.generations),
                 "TIMEOUT_KB_STORE": self.store,
                 "TIMEOUT_KB_DATA": str(data),
             }
@@ -113,6 +122,27 @@ class Site:
         """End the servers and the balancer."""
         for program in (*self.replicas, self.haproxy):
             program.kill()
+
+    def kill_builder(self, number: int, *, shared: bool) -> None:
+        """Kill a server, let it start without an index, and kill it as it fetches or builds one.
+
+        With `shared` the shared indexes are gone as well, so it is to build, and then to publish.
+        """
+        program, index = self.replicas[number], self.homes[number] / "index"
+        program.kill()
+        shutil.rmtree(index, ignore_errors=True)
+        for path in self.generations.iterdir() if shared else ():
+            shutil.rmtree(path, ignore_errors=True)  # another may publish into it
+        program.start()
+        unfinished = (index, self.generations) if shared else (index,)
+        until(
+            lambda: (
+                any(list(folder.glob("*/gen-*.building")) for folder in unfinished)
+                or any(index.glob("*/CURRENT"))
+            ),
+            "the server makes an index",
+        )
+        program.kill()
 
     def client(self, address: str) -> httpx.Client:
         """A client with the key."""
