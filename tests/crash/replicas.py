@@ -201,8 +201,8 @@ class Client(threading.Thread):
 class Campaign:
     """Rounds of kills on a site."""
 
-    def __init__(self, site: Site, seed: int) -> None:
-        """Start the clients; they wait."""
+    def __init__(self, site: Site, seed: int, *, client: type[Client] = Client) -> None:
+        """Start the clients, of the class `client`; they wait."""
         self.site, self.counts, self.rng = site, Counts(), random.Random(seed)
         self.ended = False
         self.gate = threading.Event()
@@ -211,13 +211,13 @@ class Campaign:
         self._base_gone = False  # the database is, or was a moment ago
         self.rounds = 0
         self._checked = 0
-        with site.client(site.addresses[0]) as client:
-            self.answers = [answer_of(_diagnosis(client, log)) for log in LOGS]
+        with site.client(site.addresses[0]) as asking:
+            self.answers = [answer_of(_diagnosis(asking, log)) for log in LOGS]
         writes, reads = ("add", "add", "resolve", "feedback", "chat"), ("diagnose", "search", "get")
         kinds = [writes] * WRITERS + [reads] * READERS
-        self._clients = [Client(self, steps, seed + at) for at, steps in enumerate(kinds)]
-        for client in self._clients:
-            client.start()
+        self._clients = [client(self, steps, seed + at) for at, steps in enumerate(kinds)]
+        for each in self._clients:
+            each.start()
 
     def missing(self, path: str) -> None:
         """Somebody did not find what was acknowledged: only a copy may be behind."""
@@ -245,13 +245,17 @@ class Campaign:
         name = " and ".join(sorted(kinds))
         self.recovery_s.setdefault(name, []).append(time.monotonic() - started)
         self._base_gone = False
+        self.quiet()
+        self.rounds += 1
+        self.check(whole=self.rounds % WHOLE_EVERY == 0)
+
+    def quiet(self) -> None:
+        """Let the clients end what they do, and wait."""
         self.gate.clear()
         for client in self._clients:
             client.idle.clear()
         for client in self._clients:
             client.idle.wait(90.0)
-        self.rounds += 1
-        self.check(whole=self.rounds % WHOLE_EVERY == 0)
 
     def _kill(self, kind: str) -> Callable[[], None]:
         """Kill one of a kind; returns what starts it again."""
