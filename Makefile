@@ -33,7 +33,7 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 # Everything the tests need. torch goes first and alone: its exact pin decides the build.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,capture,postgres]'
+	$(BIN)/pip install --quiet --editable '.[models,dev,fit,web,slack,capture,postgres,s3]'
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run

@@ -23,7 +23,7 @@ from kb.files.file_system import (
     file_system_of,
 )
 from kb.knowledge.labels import Words
-from kb.settings import PREFIX, Settings
+from kb.settings import BUCKET, PREFIX, Settings
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -145,6 +145,7 @@ def check_extras(doctor: Doctor) -> Iterator[HealthFinding]:
         "models": bool(settings.model),
         "postgres": settings.shared_store,
         "qdrant": settings.shared_index,
+        "s3": settings.generations.startswith(BUCKET),
     }
     for name, wanted in needed.items():
         if wanted and not extras.get(name, True):

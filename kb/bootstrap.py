@@ -26,6 +26,7 @@ from kb.embed.base import Embedder
 from kb.errors import DataError, StoreError, UnreachableIndexError, UnreachableStoreError
 from kb.files.state_folder import make_state_folder
 from kb.index.follower import Follower
+from kb.index.generation_places import generation_place
 from kb.index.live import SearchIndex
 from kb.index.sources import fingerprint
 from kb.knowledge.cases import CASES_KEY, SITE_CASES_KEY
@@ -278,7 +279,7 @@ def _index_of(
         embedder=embedder,
         tokenizer=tokenizer,
         tokens=tokens,
-        generations=settings.generations,
+        generations=generation_place(settings.generations) if settings.generations else None,
         notify=say,
     )
 

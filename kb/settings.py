@@ -12,6 +12,7 @@ from kb.errors import SettingsError
 PREFIX = "TIMEOUT_KB_"
 MIB = 1024 * 1024
 QDRANT = ("qdrant://", "qdrants://")  # the second one over TLS
+BUCKET = "s3://"  # how the address of a bucket begins
 
 
 def default_home() -> Path:
@@ -40,7 +41,7 @@ class Settings:
     store: str = field(default="sqlite", repr=False)  # or a PostgreSQL address, with its password
     index: str = field(default="embedded", repr=False)  # or a Qdrant address, with its key
     index_key: str = field(default="", repr=False)  # of the Qdrant server, where it wants one
-    generations: Path | None = None  # folder in which servers of one database share the index
+    generations: str = ""  # folder or s3://… in which servers of one database share the index
     site: Path | None = None  # folder of the team's own knowledge, beside that of `data`
     host: str = "127.0.0.1"
     port: int = 8000
@@ -172,7 +173,9 @@ def _convert(name: str, text: str) -> object:
             reason="setting_range",
             values={"key": key, "text": text, "low": "0", "high": "1"},
         )
-    if name in ("home", "data", "site", "generations"):
+    if name == "generations" and not text.startswith(BUCKET):
+        return str(Path(text).expanduser())
+    if name in ("home", "data", "site"):
         return Path(text).expanduser()
     return text
 
@@ -205,7 +208,7 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if environ[key] or name == "lang":
             values[name] = _convert(name, environ[key])
     settings = Settings(**values)  # type: ignore[arg-type]
-    if settings.generations is not None and not settings.shared_store:
+    if settings.generations and not settings.shared_store:
         key, missing = f"{PREFIX}GENERATIONS", f"{PREFIX}STORE"
         raise SettingsError(
             f"{key} is set and {missing} is not",

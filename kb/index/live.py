@@ -25,7 +25,8 @@ from kb.files.atomic import publish_folder, write_file
 from kb.files.state_folder import UseMark, locked, unused
 from kb.index import snapshot
 from kb.index.base import DISK, REPAIR, Tokens
-from kb.index.shared_folder import SharedGenerations
+from kb.index.generation_places import GenerationPlace
+from kb.index.shared_generations import SharedGenerations
 from kb.index.snapshot import Snapshot
 from kb.index.sources import fingerprint
 from kb.index.upkeep import IndexUpkeep
@@ -64,7 +65,7 @@ class SearchIndex(IndexUpkeep):
         tokenizer: Tokens,
         tokens: str = "",
         vectors: str = DEFAULT_VECTOR_INDEX,
-        generations: Path | None = None,
+        generations: GenerationPlace | None = None,
         notify: Callable[[str], None] = _log.warning,
     ) -> None:
         """Nothing is read or built before it is asked for.
@@ -76,7 +77,7 @@ class SearchIndex(IndexUpkeep):
             tokenizer: cuts texts into words.
             tokens: fingerprint of the tokenizer and its word lists; a change is a mismatch.
             vectors: name of the vector index (`kb.index.vector_index.VECTOR_INDEXES`).
-            generations: folder in which servers share what they built; None: each builds its own.
+            generations: where servers share what they built; None: each builds its own.
             notify: told in one line when a damaged index is built anew.
         """
         super().__init__(store)

@@ -1,4 +1,4 @@
-"""A thread that publishes this server's index to a shared folder when it is worth a copy.
+"""A thread that publishes this server's index for others when it is worth a copy.
 
 Every server has one, and the store's lock lets one publish at a time.
 """
@@ -12,7 +12,7 @@ import time
 
 from kb.errors import KBError
 from kb.index.live import SearchIndex
-from kb.index.shared_folder import SharedGenerations
+from kb.index.shared_generations import SharedGenerations
 from kb.index.snapshot import Manifest
 from kb.store import Store
 

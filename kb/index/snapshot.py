@@ -176,8 +176,21 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, IsADirectoryError) as error:
+        content = path.read_bytes()
+    except IsADirectoryError as error:
+        raise DamagedIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
+    return decode_manifest(content, str(path))
+
+
+def decode_manifest(content: bytes, path: str) -> Manifest:
+    """The manifest that `encode_manifest` wrote; `path` is named in errors.
+
+    Raises:
+        DamagedIndexError: it cannot be read, or is not as it was written.
+    """
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedIndexError(f"{path} cannot be read: {error}", todo=REPAIR) from error
     if manifest.checksum and manifest.checksum != _checksum(manifest):
         raise DamagedIndexError(f"{path} is damaged", todo=REPAIR)
@@ -276,5 +289,10 @@ def _finish(
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into `folder`."""
+    (folder / MANIFEST).write_bytes(encode_manifest(manifest))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The manifest as it is written, with its checksum."""
     manifest = replace(manifest, checksum=_checksum(manifest))
-    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    return msgspec.json.format(msgspec.json.encode(manifest))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kb.embed.static import StaticEmbedder
+from kb.index.generation_places import generation_place
 from kb.index.live import SearchIndex
 from kb.index.sources import fingerprint
 from kb.store import Store
@@ -43,7 +44,7 @@ def bench(folder: Path, address: str, count: int, chunks: int) -> None:
             embedder=StaticEmbedder.load(folder / "model"),
             tokenizer=tokenizer,
             tokens=fingerprint(tokenizer, folder / "lexicon"),
-            generations=folder / "shared" if shared else None,
+            generations=generation_place(str(folder / "shared")) if shared else None,
         )
 
     first = new_index("first")

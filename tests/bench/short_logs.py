@@ -202,13 +202,15 @@ INCIDENTS: tuple[Callable[[random.Random, int], Iterator[str]], ...] = (
 
 def short_logs(count: int, *, seed: int = 7) -> list[str]:
     """`count` different logs of 200 lines each, the same ones for the same seed."""
-    logs = []
-    for number in range(count):
-        rng = random.Random(f"{seed}:{number}")
-        world = rng.choice((4, 8, 16, 32))
-        lines = [rng.choice(SAID).format(n=rng.randrange(2, 5000), w=world)] * (number % 2)
-        end = list(INCIDENTS[number % len(INCIDENTS)](rng, world))[: LINES - 20]
-        body = rng.choice(BODIES)(rng, rng.randrange(world))
-        lines += [next(body) for _ in range(LINES - len(lines) - len(end))]
-        logs.append("\n".join(lines + end) + "\n")
-    return logs
+    return [short_log(number, seed=seed) for number in range(count)]
+
+
+def short_log(number: int, *, seed: int = 7, length: int = LINES) -> str:
+    """The log of a number, `length` lines long; the incident is in the last ones."""
+    rng = random.Random(f"{seed}:{number}")
+    world = rng.choice((4, 8, 16, 32))
+    lines = [rng.choice(SAID).format(n=rng.randrange(2, 5000), w=world)] * (number % 2)
+    end = list(INCIDENTS[number % len(INCIDENTS)](rng, world))[: length - 20]
+    body = rng.choice(BODIES)(rng, rng.randrange(world))
+    lines += [next(body) for _ in range(length - len(lines) - len(end))]
+    return "\n".join(lines + end) + "\n"

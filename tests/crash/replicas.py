@@ -1,9 +1,10 @@
 """Kill servers that share a database: ``python -m tests.crash.replicas ROUNDS [SEED] [MINUTES]``.
 
 Three servers on one PostgreSQL database behind haproxy, under load of writers and readers. In each
-round one or two of servers, haproxy and database are killed at any moment and started again. Then
-every server is asked: what was acknowledged is there, nothing is half, the answers are as before.
-A write that was cut off may be there or not, but at all servers alike.
+round up to three of servers, haproxy and database are killed at any moment and started again, and a
+server that lost its index is killed while it fetches or builds another. Then every server is asked:
+what was acknowledged is there, nothing is half, the answers are as before. A write that was cut off
+may be there or not, but at all servers alike.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ WRITERS, READERS = 2, 1
 PAUSE_S = 0.03  # of a client between two requests: the machine has other work
 LOAD_S = 1.2  # at most, before a kill
 DOWN_S = 1.5  # at most, until what was killed is started again
-BOTH = 0.2  # of rounds kill two things at once
-KINDS = ("replica", "replica", "replica", "balancer", "database", "database")
+AT_ONCE = (1, 1, 2, 2, 3)  # kills of a round
+EMPTIED = 0.5  # of killed builders find no shared index either
+KINDS = ("replica", "replica", "builder", "builder", "balancer", "database", "database")
 WHOLE_EVERY = 10  # rounds: all that was ever acknowledged is asked for, else what is of this round
 TOLD_EVERY = 5  # rounds
 LOGS = (
@@ -199,8 +201,8 @@ class Client(threading.Thread):
 class Campaign:
     """Rounds of kills on a site."""
 
-    def __init__(self, site: Site, seed: int) -> None:
-        """Start the clients; they wait."""
+    def __init__(self, site: Site, seed: int, *, client: type[Client] = Client) -> None:
+        """Start the clients, of the class `client`; they wait."""
         self.site, self.counts, self.rng = site, Counts(), random.Random(seed)
         self.ended = False
         self.gate = threading.Event()
@@ -209,13 +211,13 @@ class Campaign:
         self._base_gone = False  # the database is, or was a moment ago
         self.rounds = 0
         self._checked = 0
-        with site.client(site.addresses[0]) as client:
-            self.answers = [answer_of(_diagnosis(client, log)) for log in LOGS]
+        with site.client(site.addresses[0]) as asking:
+            self.answers = [answer_of(_diagnosis(asking, log)) for log in LOGS]
         writes, reads = ("add", "add", "resolve", "feedback", "chat"), ("diagnose", "search", "get")
         kinds = [writes] * WRITERS + [reads] * READERS
-        self._clients = [Client(self, steps, seed + at) for at, steps in enumerate(kinds)]
-        for client in self._clients:
-            client.start()
+        self._clients = [client(self, steps, seed + at) for at, steps in enumerate(kinds)]
+        for each in self._clients:
+            each.start()
 
     def missing(self, path: str) -> None:
         """Somebody did not find what was acknowledged: only a copy may be behind."""
@@ -226,9 +228,9 @@ class Campaign:
 
     def round(self) -> None:
         """Kill at a moment of load, start again, wait, check."""
-        kinds = [self.rng.choice(KINDS)]
-        if self.rng.random() < BOTH:
-            kinds.append(self.rng.choice([kind for kind in KINDS if kind != kinds[0]]))
+        kinds = list(dict.fromkeys(self.rng.sample(KINDS, self.rng.choice(AT_ONCE))))
+        # first: a server without an index needs the database
+        kinds.sort(key=lambda kind: kind != "builder")
         self.gate.set()
         time.sleep(self.rng.random() * LOAD_S)
         self._base_gone = "database" in kinds
@@ -243,13 +245,17 @@ class Campaign:
         name = " and ".join(sorted(kinds))
         self.recovery_s.setdefault(name, []).append(time.monotonic() - started)
         self._base_gone = False
+        self.quiet()
+        self.rounds += 1
+        self.check(whole=self.rounds % WHOLE_EVERY == 0)
+
+    def quiet(self) -> None:
+        """Let the clients end what they do, and wait."""
         self.gate.clear()
         for client in self._clients:
             client.idle.clear()
         for client in self._clients:
             client.idle.wait(90.0)
-        self.rounds += 1
-        self.check(whole=self.rounds % WHOLE_EVERY == 0)
 
     def _kill(self, kind: str) -> Callable[[], None]:
         """Kill one of a kind; returns what starts it again."""
@@ -258,8 +264,11 @@ class Campaign:
             self.site.server.kill()
             return self.site.server.start
         program = self.site.haproxy
-        if kind == "replica":
-            program = self.rng.choice(self.site.replicas)
+        if kind != "balancer":
+            number = self.rng.randrange(len(self.site.replicas))
+            program = self.site.replicas[number]
+        if kind == "builder":
+            self.site.kill_builder(number, shared=self.rng.random() < EMPTIED)
         program.kill()
         return program.start
 

@@ -16,9 +16,10 @@ import pytest
 
 from kb.bootstrap import open_service
 from kb.index import publisher as publisher_module
+from kb.index.generation_places import generation_place
 from kb.index.live import SearchIndex
 from kb.index.publisher import CHUNKS, LAG_S, Publisher
-from kb.index.shared_folder import KEEP, LATEST, SharedGenerations
+from kb.index.shared_generations import KEEP, LATEST, SharedGenerations
 from kb.index.snapshot import MANIFEST, read_manifest, write_manifest
 from kb.settings import Settings
 from kb.store import Store
@@ -28,9 +29,11 @@ from tests.postgres import PostgresServer
 
 
 class Server:
-    """One of several servers: a home of its own, a store and a folder that it shares."""
+    """One of several servers: a home of its own, a store and a folder or bucket that it shares."""
 
-    def __init__(self, place: Path | str, home: Path, folder: Path, model: str = "words@1") -> None:
+    def __init__(
+        self, place: Path | str, home: Path, folder: Path | str, model: str = "words@1"
+    ) -> None:
         self.store = Store.open(place)
         self.embedder = WordEmbedder(model)
         self.notes: list[str] = []
@@ -39,7 +42,7 @@ class Server:
             store=self.store,
             embedder=self.embedder,
             tokenizer=SplitTokenizer(),
-            generations=folder,
+            generations=generation_place(str(folder)),
             notify=self.notes.append,
         )
         assert self.index.shared is not None
@@ -281,8 +284,7 @@ def test_while_one_publishes_no_other_does(
     """The lock lies in the store, so it holds between machines; with it nothing is published."""
     second = new_server()
     second.index.catch_up()
-    name = next(iter(second.shared._all.iterdir())).name
-    with first.store.lock(f"locks/publish-{name}"):
+    with first.store.lock(f"locks/publish-{second.shared.name}"):
         assert not second.shared.publish(second.index.published(), stopped=threading.Event())
     assert second.shared.publish(second.index.published(), stopped=threading.Event())
 
@@ -374,22 +376,25 @@ PUBLISH = """
 import os, sys, threading
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from kb.index import shared_folder
-from tests.kb.index.test_shared_folder import Server
+from kb.index import generation_places, shared_generations
+from kb.index.shared_generations import LATEST
+from tests.kb.index.test_shared_generations import Server
 server = Server({place!r}, Path({home!r}), Path({folder!r}))
 server.index.catch_up()
-real = shared_folder.write_manifest if {step!r} == "copied" else shared_folder.publish_folder
 def stop(*arguments):
-    if {step!r} == "renamed":
-        real(*arguments)
     print("here", flush=True)
     threading.Event().wait()
-setattr(shared_folder, real.__name__, stop)
+if {step!r} == "copied":
+    shared_generations.encode_manifest = stop
+elif {step!r} == "written":
+    generation_places.publish_folder = stop
+else:
+    server.shared._place.put = stop
 server.shared.publish(server.index.published(), stopped=threading.Event())
 """
 
 
-@pytest.mark.parametrize("step", ["copied", "written", "renamed"])
+@pytest.mark.parametrize("step", ["copied", "written", "complete"])
 def test_a_killed_publisher_leaves_the_earlier(
     postgres: PostgresServer,
     tmp_path: Path,
@@ -464,7 +469,7 @@ def test_services_share_what_they_build(
         return published
 
     monkeypatch.setattr(SharedGenerations, "publish", and_tell)
-    settings = Settings(home=tmp_path / "one", store=postgres.address(), generations=folder)
+    settings = Settings(home=tmp_path / "one", store=postgres.address(), generations=str(folder))
     one = open_service(settings)
     assert done.wait(60)
     refuse_builds(monkeypatch)
