@@ -116,7 +116,9 @@ class Origin:
 def origin(front: str) -> Origin:
     """Read rank and host off the front of a line."""
     dress = _DRESSED.match(front)
-    own = front[dress.end() :] if dress else front
+    if dress is None:
+        return Origin(_first_rank(front[-FRONT_CHARS:]), host(front))
+    own = front[dress.end() :]
     return Origin(_first_rank(own[-FRONT_CHARS:]), host(front) or host(own))
 
 
