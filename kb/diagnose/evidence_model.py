@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -57,8 +58,7 @@ class Weights:
     fitted_on: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one signal adds to a cause's logit, in nats."""
 
     signal: Signal

@@ -378,14 +378,15 @@ class Searcher:
         heads = self._heads(wanted.tolist())
         owners = candidates.owners[best]
         last = snapshot.catalogue.last_chunks[owners]
-        looked_at = np.isin(ordinals, np.fromiter(heads, np.int64, len(heads)))
-        coverage = snapshot.lexical.coverage(question.choices, last[looked_at].tolist())
-        for at, ordinal, number in zip(
-            best.tolist(), ordinals.tolist(), last.tolist(), strict=True
-        ):
-            head = heads.get(ordinal)
-            if head is None:
-                continue  # deleted since, or far below what is shown
+        looks = [  # others are deleted since, or far below what is shown
+            (at, head, number)
+            for at, ordinal, number in zip(
+                best.tolist(), ordinals.tolist(), last.tolist(), strict=True
+            )
+            if (head := heads.get(ordinal))
+        ]
+        coverage = snapshot.lexical.coverage(question.choices, [number for _, _, number in looks])
+        for at, head, number in looks:
             line = signature_strength(head.signature, question.compared.names, question.name_idf)
             likeness = float(candidates.likeness[at])
             features: tuple[float, ...] = (likeness,)
@@ -432,6 +433,8 @@ class Searcher:
         rows = {row.number: row for row in self._store.chunks(candidates.numbers[shown].tolist())}
         best = {at: row for at in shown if (row := rows.get(int(candidates.numbers[at])))}
         healthy = [at for at, row in best.items() if row.role == HEALTHY_ROLE]
+        if not healthy:
+            return best
         others = np.isin(candidates.owners, candidates.owners[healthy])
         order = np.argsort(-candidates.likeness[others], kind="stable")
         numbers = candidates.numbers[others][order].tolist()
