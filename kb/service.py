@@ -332,7 +332,7 @@ class Service:
                 snippet_for_reader(hit, entries.get(hit.entry_id), reader) for hit in result.hits
             ),
             settings=find_advice(query, self.knowledge.advice),
-            notes=self.find_notes(query, language),
+            notes=self.find_notes(query, reader),
         )
 
     def find_notes(

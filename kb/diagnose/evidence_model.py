@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -57,8 +58,7 @@ class Weights:
     fitted_on: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one signal adds to a cause's logit, in nats."""
 
     signal: Signal
@@ -112,11 +112,12 @@ def rank_causes(signals: Sequence[Signal], votes: Mapping[str, float], weights: 
         weights: the fitted numbers.
     """
     explained = {cause: explain(signals, cause, weights) for cause in weights.prior}
+    denials = {id(signal) for signal in signals if signal.rules_out}
     logits: dict[str, float] = {}
     against: dict[str, float] = {}
     for cause, contributions in explained.items():
-        evidence = sum(item.weight for item in contributions if not item.signal.rules_out)
-        ruled_out = sum(item.weight for item in contributions if item.signal.rules_out)
+        evidence = sum(item.weight for item in contributions if id(item.signal) not in denials)
+        ruled_out = sum(item.weight for item in contributions if id(item.signal) in denials)
         vote = weights.case_weight * vote_logit(cause, votes, len(weights.prior))
         logits[cause] = (weights.prior[cause] + evidence + vote) / weights.temperature
         against[cause] = min(0.0, ruled_out) / weights.temperature
@@ -186,12 +187,13 @@ def discounted(signals: Sequence[Signal], cause: str) -> list[float]:
     """The expert's weights for `cause`, repeats of one direction discounted, strongest first."""
     raw = [signal.weights.get(cause, 0.0) for signal in signals]
     result = list(raw)
-    raw = [
-        0.0 if signal.kind == "reader" else weight  # parts of one sum: they repeat nothing
-        for signal, weight in zip(signals, raw, strict=True)
-    ]
     for sign in (1, -1):
-        same = [number for number, weight in enumerate(raw) if weight * sign > 0]
+        same = [
+            number
+            for number, weight in enumerate(raw)
+            # the reader's are parts of one sum: they repeat nothing
+            if weight * sign > 0 and signals[number].kind != "reader"
+        ]
         same.sort(key=lambda number: (-abs(raw[number]), signals[number].name))
         for repeat, number in enumerate(same):
             result[number] = raw[number] * REPEAT_DISCOUNT**repeat

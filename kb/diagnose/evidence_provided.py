@@ -33,11 +33,11 @@ def seen_any(names: Sequence[str], seen: Collection[str]) -> bool:
 
 
 def _seen(name: str, seen: Collection[str]) -> bool:
+    if name in seen:
+        return True
     if name.startswith("!"):
         return not _seen(name[1:], seen)
-    if not name.endswith("*"):
-        return name in seen
-    return any(other.startswith(name[:-1]) for other in seen)
+    return name.endswith("*") and any(other.startswith(name[:-1]) for other in seen)
 
 
 def seen_names(reading: LogReading) -> frozenset[str]:

@@ -82,7 +82,8 @@ class FixLikeness:
     def _cosines(
         vectors: Mapping[Language, NDArray[np.float32]], vector: NDArray[np.float32]
     ) -> list[float]:
-        best: list[float] = np.max([each @ vector for each in vectors.values()], axis=0).tolist()
+        zh, en = (vectors[language] @ vector for language in LANGUAGES)
+        best: list[float] = np.maximum(zh, en).tolist()
         return best
 
     def _weigh(self, counts: Mapping[str, int]) -> dict[str, float]:

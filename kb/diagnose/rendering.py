@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kb.diagnose import wording
 from kb.diagnose.checks import LEADING, best_check, fitting_checks
@@ -77,7 +78,7 @@ _RANKS = re.compile(r"(?<=\brank )[0-9]+(?:,[0-9]+){2,}\b")  # of a fact's detai
 _DETAIL = re.compile(r" ?[(（]\{detail\}[)）]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Rendering:
     """What the parts of one answer are made of.
 
@@ -100,7 +101,7 @@ class _Rendering:
         """The verdict's incident."""
         return self.verdict.reading.incident
 
-    @property
+    @cached_property
     def seen(self) -> frozenset[str]:
         """The names of all that was seen, and whether the verdict is a likely cause."""
         likely = self.verdict.status == "diagnosed" and wording.is_likely(self.leading.probability)
@@ -110,6 +111,21 @@ class _Rendering:
     def leading(self) -> ScoredCause:
         """The likeliest cause."""
         return self.verdict.ranking.causes[0]
+
+    @cached_property
+    def similar(self) -> list[tuple[Hit, float]]:
+        """The hits that are likely enough to be alike, most alike first, ties by id."""
+        scored = [(hit, self._likeness(hit)) for hit in self.verdict.hits]
+        alike = [(hit, score) for hit, score in scored if score >= ALIKE]
+        return sorted(alike, key=lambda pair: (-pair[1], pair[0].entry_id))
+
+    def _likeness(self, hit: Hit) -> float:
+        return likeness(hit.score, self.probabilities.get(self.main_cause(hit), 0.0))
+
+    def main_cause(self, hit: Hit) -> str:
+        """The first cause of a hit's entry."""
+        causes = self.verdict.entries[hit.entry_id].causes
+        return causes[0].id if causes else UNKNOWN
 
 
 def render(
@@ -370,23 +386,7 @@ def _span(ranks: str) -> str:
 
 
 def _cases_of(cause: str, made: _Rendering) -> list[Hit]:
-    return [hit for hit in _similar_hits(made) if _main_cause(hit, made) == cause]
-
-
-def _similar_hits(made: _Rendering) -> list[Hit]:
-    """The hits that are likely enough to be alike, most alike first, ties by id."""
-    scores = {hit.entry_id: _likeness(hit, made) for hit in made.verdict.hits}
-    alike = [hit for hit in made.verdict.hits if scores[hit.entry_id] >= ALIKE]
-    return sorted(alike, key=lambda hit: (-scores[hit.entry_id], hit.entry_id))
-
-
-def _likeness(hit: Hit, made: _Rendering) -> float:
-    return likeness(hit.score, made.probabilities.get(_main_cause(hit, made), 0.0))
-
-
-def _main_cause(hit: Hit, made: _Rendering) -> str:
-    causes = made.verdict.entries[hit.entry_id].causes
-    return causes[0].id if causes else UNKNOWN
+    return [hit for hit, _ in made.similar if made.main_cause(hit) == cause]
 
 
 def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerFix]:
@@ -404,7 +404,7 @@ def _fixes(cause: Cause, cases: Sequence[Hit], made: _Rendering) -> list[AnswerF
     ordered.sort(key=lambda fix: not fix.origin)  # the team's own first
     if helped := _helped_then(cause, made):
         ordered = [helped, *(fix for fix in ordered if fix.id != helped.id)]
-    return [replace(answer_fix(fix, made.words), commands=job.commands(fix)) for fix in ordered]
+    return [answer_fix(fix, made.words, job.commands(fix)) for fix in ordered]
 
 
 def _helped_then(cause: Cause, made: _Rendering) -> Fix | None:
@@ -450,13 +450,13 @@ def _same_kind(case: Entry, job: Job) -> bool:
     return len(known) < 2 and bool({*case.tags.frameworks} & job.uses - {*COMMON})
 
 
-def answer_fix(fix: Fix, words: Words) -> AnswerFix:
-    """A fix in one language, with where it applies in words."""
+def answer_fix(fix: Fix, words: Words, commands: tuple[str, ...] | None = None) -> AnswerFix:
+    """A fix in one language, with where it applies in words; `commands` are those of a job."""
     return AnswerFix(
         id=fix.id,
         title=fix.title.get(words.language),
         steps=tuple(step.get(words.language) for step in fix.steps),
-        commands=fix.commands,
+        commands=fix.commands if commands is None else commands,
         status=fix.status,
         applies_to=wording.scope(words, fix.applies_to),
         caution=fix.caution.get(words.language) if fix.caution else "",
@@ -543,12 +543,12 @@ def _is_due(item: Collect, made: _Rendering) -> bool:
 
 
 def _similar_cases(made: _Rendering) -> tuple[SimilarCase, ...]:
-    return tuple(_similar_case(hit, made) for hit in _similar_hits(made)[:SIMILAR_SHOWN])
+    return tuple(_similar_case(hit, score, made) for hit, score in made.similar[:SIMILAR_SHOWN])
 
 
-def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
+def _similar_case(hit: Hit, score: float, made: _Rendering) -> SimilarCase:
     entry, words, incident = made.verdict.entries[hit.entry_id], made.words, made.incident
-    cause = _main_cause(hit, made)
+    cause = made.main_cause(hit)
     why, differs = compare(incident, entry, words)
     why = [*hit.why, *why]
     if made.verdict.status == "no_timeout":
@@ -565,7 +565,7 @@ def _similar_case(hit: Hit, made: _Rendering) -> SimilarCase:
         id=entry.id,
         project=entry.project,
         title=entry.title.get(words.language),
-        score=round(_likeness(hit, made), 3),
+        score=round(score, 3),
         cause=cause,
         url=entry.url,
         status=entry.status,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ ALWAYS = "<always>"  # a feature every text has: how frequent a class is
 MEANING = 2.0  # length of the embedding beside the words', which is 1
 MAX_CHARS = 600  # of a text that are read; what it does stands in less
 HAN_RUN = 3  # characters of the longest run of Chinese that is a feature
+RECENT_TEXTS = 8  # whose features are cached, about 20 kB each
 PIECE = 4  # letters of a piece of a word: "restarting", "resart"
 _PART = re.compile(
     r"(?P<han>[\u4e00-\u9fff]+)|(?P<name>[A-Za-z0-9]+(?:[_.=/-]+[A-Za-z0-9]+)+)"
@@ -32,11 +34,16 @@ _CLASSES = {"name": "<name>", "number": "<number>"}
 _MARKS = {"?": "?", "？": "?", "!": "!", "！": "!"}
 
 
-def text_features(text: str) -> Iterator[str]:
+@lru_cache(RECENT_TEXTS)  # of a sentence each topic and each polarity is asked
+def text_features(text: str) -> tuple[str, ...]:
     """What a model sees of a text: words, pairs and pieces of them, runs of characters.
 
     Names with digits or underscores and numbers are one word each, whichever they are.
     """
+    return tuple(_features(text))
+
+
+def _features(text: str) -> Iterator[str]:
     yield ALWAYS
     before = "^"
     text = text[:MAX_CHARS].lower()

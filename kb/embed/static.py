@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ class StaticEmbedder:
         prepared = [default_tokenizer().normalise(text) for text in texts]
         plain = map(self._normaliser, prepared)
         known = self._word_ids
-        return [[one for word in _WORD.findall(text) for one in known(word)] for text in plain]
+        return [list(chain.from_iterable(map(known, _WORD.findall(text)))) for text in plain]
 
     @cached_property
     def _word_ids(self) -> Callable[[str], tuple[int, ...]]:
@@ -180,7 +181,7 @@ class StaticEmbedder:
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             lists = self.token_ids(texts[start : start + TEXTS_AT_ONCE])
             lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
-            flat = np.fromiter((i for ids in lists for i in ids), np.int64, int(lengths.sum()))
+            flat = np.fromiter(chain.from_iterable(lists), np.int64, int(lengths.sum()))
             keys = np.repeat(np.arange(len(lists)) * size, lengths) + flat
             keys, counts = np.unique(keys[flat != UNKNOWN], return_counts=True)
             ends = np.searchsorted(keys, np.arange(1, len(lists) + 1) * size)

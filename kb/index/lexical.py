@@ -118,10 +118,9 @@ class LexicalIndex:
         hits, scores = self._run(self._must(query, [wanted]), len(numbers))
         return dict(zip(hits.tolist(), scores.tolist(), strict=True))
 
-    def idf(self, tokens: Iterable[str], *, field: str = "body") -> dict[str, float]:
-        """ln(1 + (n - df + ½) / (df + ½)) of every token, as BM25 has it."""
-        rarity = self._rarity
-        return {token: rarity(field, token) for token in tokens}
+    def rarity(self, token: str, *, field: str = "body") -> float:
+        """ln(1 + (n - df + ½) / (df + ½)) of a token, as BM25 has it."""
+        return self._rarity(field, token)
 
     def entries_with(self, word: str) -> int:
         """How many entries have the token; deleted ones count until their segment is merged."""
@@ -133,7 +132,7 @@ class LexicalIndex:
 
     @cached_property
     def _rarity(self) -> Callable[[str, str], float]:
-        """`idf` of one token, cached: logs say the same words again and again."""
+        """`rarity`, cached: logs say the same words again and again."""
         total = self.size
 
         @lru_cache(CACHED_WORDS)

@@ -112,7 +112,8 @@ class Snapshot:
 
     def idf(self, tokens: Iterable[str], *, field: WordField = "body") -> dict[str, float]:
         """Rarity of every token."""
-        return self.lexical.idf(tokens, field=field)
+        rarity = self.lexical.rarity
+        return {token: rarity(token, field=field) for token in tokens}
 
     def entries_with(self, words: Iterable[str]) -> dict[str, int]:
         """How many entries have each token."""

@@ -81,6 +81,8 @@ class FrameworkNames:
     def foreign(self, command: str, used: frozenset[str]) -> bool:
         """Whether a command is for another launcher, device or base than those a job uses."""
         named = self._in_command(command)
+        if not named:
+            return False
         for group in GROUPS_OF_ONE:
             here, there = self.of_group(used, group), self.of_group(named, group)
             if here and there and not here & there:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from kb.knowledge.labels import in_both_languages
 from kb.knowledge.load import Knowledge
@@ -78,12 +79,17 @@ class EventVocabulary:
         return in_both_languages(self._labels, name, **values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventLog:
     """The events of one input, in its order."""
 
     events: tuple[Event, ...]
     vocabulary: EventVocabulary
+
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        """The kinds of its events: of most roles there are none."""
+        return frozenset(event.event for event in self.events)
 
     def plays(self, event: Event, role: EventRole) -> bool:
         """Whether an event plays the role."""
@@ -91,8 +97,8 @@ class EventLog:
 
     def of(self, *roles: EventRole) -> list[Event]:
         """The events that play one of the roles."""
-        players = self.vocabulary.players(*roles)
-        return [event for event in self.events if event.event in players]
+        kinds = self._kinds & self.vocabulary.players(*roles)
+        return [event for event in self.events if event.event in kinds] if kinds else []
 
     def of_kind(self, *kinds: PatternKind) -> list[Event]:
         """The events whose patterns are of one of the kinds."""

@@ -369,7 +369,8 @@ class LogReader:
     def _bounds(self, data: bytes, place: int) -> tuple[int, int]:
         """Where the line around `place` starts and stops; carriage returns part lines too."""
         low, high = max(0, place - self._window), min(len(data), place + self._window)
-        start = max(data.rfind(b"\n", low, place), data.rfind(b"\r", low, place), low - 1) + 1
+        start = max(data.rfind(b"\n", low, place) + 1, low)
+        start = max(data.rfind(b"\r", start, place) + 1, start)
         stop = data.find(b"\n", place, high)
         stop = high if stop < 0 else stop
         bar = data.find(b"\r", place, stop)

@@ -18,9 +18,9 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -86,6 +86,9 @@ class RerankWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str = FORMAT
 
 
+Weigh = Callable[[str], tuple[float, dict[str, float]]]
+"""What a word tells, and the part of it that the word itself and its translations have."""
+
 FEATURES = (
     "likeness",
     "coverage",
@@ -138,33 +141,36 @@ class Reranker:
         """Whether paraphrases have the word."""
         return word in self._counts
 
-    def choices(
-        self,
-        words: Sequence[str],
-        tokenizer: Tokens,
-        share: Callable[[str], float],
-    ) -> tuple[tuple[Term, ...], ...]:
+    def weigh(
+        self, word: str, tokenizer: Tokens, share: Callable[[str], float]
+    ) -> tuple[float, dict[str, float]]:
+        """What a word tells, and the part of it that the word itself and its translations have.
+
+        Args:
+            word: of a question.
+            tokenizer: translates it.
+            share: how many of all entries have a word, in [0, 1].
+        """
+        others = {
+            other: min(1.0, weight * TRANSLATED)
+            for other, weight in tokenizer.expand([word])
+            if other != word and weight >= LEAST_TRANSLATED
+        }
+        any_entry = max(share(word), *(share(o) * w for o, w in others.items()), 0.0)
+        return self._weight(word, any_entry), {word: 1.0, **others}
+
+    def choices(self, words: Iterable[str], weigh: Weigh) -> tuple[tuple[Term, ...], ...]:
         """Every word that tells something with its translations, the most telling first.
 
         Their weights add up to 1 where an entry has all of the words.
 
         Args:
             words: distinct words of the question.
-            tokenizer: translates them.
-            share: how many of all entries have a word, in [0, 1].
+            weigh: what `weigh` says of a word.
         """
-        weighed: list[tuple[float, str, dict[str, float]]] = []
-        for word in words:
-            others = {
-                other: min(1.0, weight * TRANSLATED)
-                for other, weight in tokenizer.expand([word])
-                if other != word and weight >= LEAST_TRANSLATED
-            }
-            any_entry = max(share(word), *(share(o) * w for o, w in others.items()), 0.0)
-            weight = self._weight(word, any_entry)
-            if weight > 0:
-                weighed.append((-weight, word, {word: 1.0, **others}))
-        weighed = sorted(weighed, key=lambda item: item[:2])[:MAX_WORDS]
+        weighed = [(-weight, word, terms) for word in words for weight, terms in [weigh(word)]]
+        weighed = sorted([item for item in weighed if item[0] < 0], key=lambda item: item[:2])
+        weighed = weighed[:MAX_WORDS]
         total = -math.fsum(negative for negative, _, _ in weighed)
         return tuple(
             tuple(Term(word=word, weight=-negative / total * part) for word, part in terms.items())
@@ -241,13 +247,21 @@ def missing_words(
 def hardware_in(text: str) -> frozenset[str]:
     """The tags of the hardware a text names, in one to three words."""
     words = [word.lower() for word in _WORD.findall(text)]
-    tags = hardware_spellings()
+    tags, starts = hardware_spellings(), _hardware_starts()
     joined = (
         "".join(words[start : start + size])
+        for start, word in enumerate(words)
+        if word in starts
         for size in range(1, NAME_WORDS + 1)
-        for start in range(len(words) - size + 1)
     )
     return frozenset(tags[name] for name in joined if name in tags)
+
+
+@cache
+def _hardware_starts() -> frozenset[str]:
+    """With what a piece of hardware may begin: hardly a word of a text does."""
+    spellings = hardware_spellings()
+    return frozenset(name[:end] for name in spellings for end in range(1, len(name) + 1))
 
 
 def load_reranker(folder: Path, frameworks: FrameworkNames) -> Reranker:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from kb.embed.base import Embedder
 from kb.errors import InputError, UnreachableStoreError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
-from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker, missing_words
+from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker, Weigh, missing_words
 from kb.search.similarity import (
     SIMILAR_ENOUGH,
     QuestionWords,
-    names_of,
     signature_strength,
     similarity,
     snippet,
@@ -45,6 +44,7 @@ SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
 HEALTHY_ROLE = "verify"  # of the passages that tell of a job that runs
 LIMIT_MAX = 1000  # hits a question may ask for
 CACHED_HEADS = 2048  # heads of entries in memory, about 4 KB each
+WORDS_CACHED = 8192  # words of questions with what they tell, about 500 bytes each
 LINES_CACHED = 16_384  # lines of found chunks whose words are kept, about 1 KB each
 K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
 
@@ -53,13 +53,14 @@ K1 = 1.2  # of BM25: a word's largest score is its idf * (K1 + 1)
 class _Question:
     """A question prepared: its vector (None without a known token), its words, its log lines.
 
-    `choices` are its words with their translations as the re-ranker weighs them, `mentions` the
-    frameworks and hardware it names.
+    `name_idf` is the rarity of names of log lines, `choices` are its words with their translations
+    as the re-ranker weighs them, `mentions` the frameworks and hardware it names.
     """
 
     vector: Scores | None
     terms: tuple[Term, ...]
     names: tuple[Term, ...]
+    name_idf: Mapping[str, float]
     choices: tuple[tuple[Term, ...], ...]
     mentions: QuestionNames | None
     reachable: float  # BM25 that a chunk with the question's rarest words could reach
@@ -117,6 +118,7 @@ class Searcher:
         self._salient = salient
         self._reranker = reranker
         self._known: tuple[int, dict[int, EntryHead]] = (-1, {})
+        self._weighed: tuple[IndexReader, Weigh] | None = None
         # the lines of often found entries are cut once
         self._words = lru_cache(LINES_CACHED)(lambda line: frozenset(tokenizer.tokens(line)))
 
@@ -218,25 +220,21 @@ class Searcher:
         worth = {token: weight * idf[token] for token, weight in expanded.items()}
         rarest = sorted(sorted(worth), key=worth.__getitem__, reverse=True)  # ties by token
         names = signature_tokens("\n".join(signature) or query)
-        name_idf = _entry_idf(snapshot.idf(names, field="signature"), snapshot)
+        name_idf = _EntryIdf(snapshot, names)
         rare_names = sorted(names, key=lambda name: (-name_idf[name], name))[:MAX_TERMS]
         rarest_own = sorted((worth[token] for token in own), reverse=True)[:REACHABLE_TERMS]
         # of few words an entry has to have a larger part; a single one may be an identifier
         short = (REACHABLE_TERMS / max(2, len(rarest_own))) ** 0.5
         choices: tuple[tuple[Term, ...], ...] = ()
         if self._reranker is not None:
-            entries = max(1, snapshot.entries)
-            choices = self._reranker.choices(
-                list(own),
-                self._tokenizer,
-                lambda word: min(1.0, snapshot.entries_with([word])[word] / entries),
-            )
+            choices = self._reranker.choices(own, self._weighing(self._reranker, snapshot))
         return _Question(
             choices=choices,
             mentions=self._reranker.names(query) if self._reranker else None,
             vector=vector if np.any(vector) else None,
             terms=tuple(Term(word=token, weight=expanded[token]) for token in rarest[:MAX_TERMS]),
             names=tuple(Term(word=name) for name in rare_names),
+            name_idf=name_idf,
             reachable=sum(rarest_own) * (K1 + 1) * short,
             compared=QuestionWords(
                 names=frozenset(names),
@@ -245,6 +243,20 @@ class Searcher:
                 language=language or detect_language(query),
             ),
         )
+
+    def _weighing(self, reranker: Reranker, snapshot: IndexReader) -> Weigh:
+        """What a word tells in one state of the index, cached: logs say the same words again."""
+        known = self._weighed
+        if known is not None and known[0] is snapshot:
+            return known[1]
+        entries = max(1, snapshot.entries)
+
+        def share(word: str) -> float:
+            return min(1.0, snapshot.entries_with([word])[word] / entries)
+
+        weigh = partial(reranker.weigh, tokenizer=self._tokenizer, share=share)
+        self._weighed = snapshot, lru_cache(WORDS_CACHED)(weigh)
+        return self._weighed[1]
 
     def _is_right(self, word: str) -> bool:
         """Whether people ask with a word, or it is none that is searched for."""
@@ -388,18 +400,14 @@ class Searcher:
         ordinals = candidates.owners[best]
         wanted = np.union1d(ordinals[: self._sought(limit)], candidates.owners[candidates.signed])
         heads = self._heads(wanted.tolist())
-        # of all names of their lines: how much of a line was asked needs those that were not
-        names = {
-            name for head in heads.values() for line in head.signature for name in names_of(line)
-        }
-        idf = _entry_idf(snapshot.idf(names, field="signature"), snapshot)
-        looked_at = [ordinal for ordinal in ordinals.tolist() if ordinal in heads]
-        coverage = snapshot.cover_words(question.choices, looked_at)
-        for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True):
-            head = heads.get(ordinal)
-            if head is None:
-                continue  # deleted since, or far below what is shown
-            line = signature_strength(head.signature, question.compared.names, idf)
+        looks = [  # others are deleted since, or far below what is shown
+            (at, ordinal, head)
+            for at, ordinal in zip(best.tolist(), ordinals.tolist(), strict=True)
+            if (head := heads.get(ordinal))
+        ]
+        coverage = snapshot.cover_words(question.choices, [ordinal for _, ordinal, _ in looks])
+        for at, ordinal, head in looks:
+            line = signature_strength(head.signature, question.compared.names, question.name_idf)
             likeness = float(candidates.likeness[at])
             features: tuple[float, ...] = (likeness,)
             if self._reranker is not None and question.mentions is not None:
@@ -445,6 +453,8 @@ class Searcher:
         rows = {row.number: row for row in self._store.chunks(candidates.numbers[shown].tolist())}
         best = {at: row for at in shown if (row := rows.get(int(candidates.numbers[at])))}
         healthy = [at for at, row in best.items() if row.role == HEALTHY_ROLE]
+        if not healthy:
+            return best
         others = np.isin(candidates.owners, candidates.owners[healthy])
         order = np.argsort(-candidates.likeness[others], kind="stable")
         numbers = candidates.numbers[others][order].tolist()
@@ -492,7 +502,21 @@ def _cause(head: EntryHead) -> str:
     return next((claim.id for claim in head.causes if claim.status != "contradicted"), "")
 
 
-def _entry_idf(idf: Mapping[str, float], snapshot: IndexReader) -> dict[str, float]:
-    """Rarity among entries: only one chunk of an entry carries its signature."""
-    shift = math.log(max(snapshot.chunks, 1) / max(snapshot.entries, 1))
-    return {name: max(value - shift, 0.0) for name, value in idf.items()}
+class _EntryIdf(dict[str, float]):
+    """Rarity among entries of names of log lines: only one chunk of an entry has its signature.
+
+    That of the question's names is known; of another one it is looked up when it is asked for.
+    """
+
+    def __init__(self, snapshot: IndexReader, names: Sequence[str]) -> None:
+        self._snapshot = snapshot
+        self._shift = math.log(max(snapshot.chunks, 1) / max(snapshot.entries, 1))
+        self._look_up(names)
+
+    def __missing__(self, name: str) -> float:
+        self._look_up([name])
+        return self[name]
+
+    def _look_up(self, names: Sequence[str]) -> None:
+        for name, rarity in self._snapshot.idf(names, field="signature").items():
+            self[name] = max(rarity - self._shift, 0.0)

@@ -34,7 +34,7 @@ SIGNATURE_RARE = 2.0  # summed idf above the common at which a matched line coun
 SIGNATURE_NAMES = 3  # names of a line that must be asked: one or two are words, not a log line
 SIMILAR_ENOUGH = 0.35  # 20 questions of other fields stay below, 20 of this one reach it
 SNIPPET_CHARACTERS = 280  # two lines of a terminal
-LINES_CACHED = 8192  # signature lines whose tokens are kept, 1 KB each
+LINES_CACHED = 4096  # signature lines whose tokens are kept, 2 KB each
 WHY_TERMS = 5  # matched words named
 
 
@@ -67,7 +67,7 @@ def signature_strength(
     Args:
         lines: the entry's signature.
         names: identifying tokens of the question.
-        idf: rarity of every token among signatures.
+        idf: rarity of every token among signatures; asked for tokens of lines that match alone.
 
     Returns:
         Strength in [0, 1) of the best line and its matched tokens, the rarest first.
@@ -75,7 +75,7 @@ def signature_strength(
     best: tuple[float, tuple[str, ...]] = (0.0, ())
     for line in lines:
         tokens = names_of(line)
-        matched = names.intersection(tokens)
+        matched = names & tokens
         if len(matched) < SIGNATURE_NAMES:
             continue
         weight = _uncommon(matched, idf)
@@ -84,14 +84,14 @@ def signature_strength(
         whole = _uncommon(tokens, idf)
         strength = weight / whole * weight / (weight + SIGNATURE_RARE)
         if strength > best[0]:
-            ranked = sorted(matched, key=lambda token: (-idf.get(token, 0.0), token))
+            ranked = sorted(matched, key=lambda token: (-idf[token], token))
             best = (strength, tuple(ranked))
     return best
 
 
 def _uncommon(tokens: Collection[str], idf: Mapping[str, float]) -> float:
     """Summed rarity of tokens above what every watchdog prints."""
-    worth = [idf.get(token, 0.0) - SIGNATURE_COMMON for token in tokens]
+    worth = [idf[token] - SIGNATURE_COMMON for token in tokens]
     return math.fsum([value for value in worth if value > 0])
 
 
@@ -144,11 +144,11 @@ def why(
     shown: list[str] = []
     project = _project_words(head.project)
     for token in question.weights:
-        # an identifier says all its parts say
-        if token not in words or any(token in whole for whole in shown):
+        if token not in words:
             continue
         term = token if token in project else salient(token)
-        if term:
+        # an identifier says all its parts say
+        if term and not any(token in whole for whole in shown):
             shown.append(term)
             reasons.append(f"{'term' if token in question.own else 'translation'}:{term}")
         if len(shown) == WHY_TERMS:
@@ -174,7 +174,8 @@ def snippet(
     cut = [words(line) for line in lines]
     if not lines:
         return "", frozenset()
-    worth = [math.fsum([weights[token] for token in line if token in weights]) for line in cut]
+    asked = weights.keys()
+    worth = [math.fsum([weights[token] for token in line & asked]) for line in cut]
     start = max(range(len(lines)), key=lambda number: (worth[number], -number))
     return cut_snippet(" ".join(lines[start:])), frozenset().union(*cut)
 
@@ -206,6 +207,6 @@ def snippet_for_reader(hit: Hit, entry: Entry | None, language: Language) -> Hit
 
 
 @lru_cache(maxsize=LINES_CACHED)
-def names_of(line: str) -> tuple[str, ...]:
+def names_of(line: str) -> frozenset[str]:
     """The identifying tokens of an entry's log line."""
-    return tuple(signature_tokens(line))
+    return frozenset(signature_tokens(line))

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 # Repeats are bounded where a match can begin anywhere: a line without an end costs linear time.
 _ALONE = r"(?<![A-Za-z0-9_$.])"  # no letter before it; a Chinese character may stand there
@@ -57,6 +58,7 @@ _POD_ENTRY = re.compile(
 # Options and configuration keys: `--ddp_timeout 7200`, `a.b=7200`, `key: 7200`.
 _FLAG = re.compile(rf"(?<![\w-])--([a-z][\w.-]{{0,80}}?)(?:=|\s+)({_VALUE})")
 _KEY = re.compile(r"(?<![\w.-])[\"']?((?:[a-z_]\w*\.)*[a-z]\w*)[\"']?\s*[=:]\s*([0-9][0-9_.]*)")
+OPTIONS_CACHED = 4  # sets of option names; the knowledge has two
 DELTA_OPTION = "timeout"  # so common a word that it counts only where a timedelta is given
 _TIMEDELTA = re.compile(r"(?<!\w)timeout\s*=\s*(?:\w+\.)?timedelta\(([^()\n]*)\)")
 _DELTA_PART = re.compile(
@@ -115,9 +117,14 @@ def find_settings(text: str, options: Collection[str] = ()) -> tuple[SettingMent
 
 def all_mentions(text: str, options: Collection[str] = ()) -> list[SettingMention]:
     """As `find_settings`, with the repeats of a name and value."""
-    known = {part for name in options for part in (name, name.rpartition(".")[2])}
-    mentions = (*_by_line(text, known), *_pod_entries(text))
+    mentions = (*_by_line(text, _with_last_parts(frozenset(options))), *_pod_entries(text))
     return sorted(mentions, key=lambda item: (item.line, item.name))
+
+
+@lru_cache(OPTIONS_CACHED)
+def _with_last_parts(names: frozenset[str]) -> frozenset[str]:
+    """Names of options, and the last part of dotted ones."""
+    return names | {name.rpartition(".")[2] for name in names}
 
 
 def one_text(lines: Iterable[str]) -> str:
@@ -131,7 +138,7 @@ def without_comment(line: str) -> str:
     return line[: comment.start()] if comment else line
 
 
-def _by_line(text: str, options: set[str]) -> Iterator[SettingMention]:
+def _by_line(text: str, options: frozenset[str]) -> Iterator[SettingMention]:
     printed = False
     for number, line in enumerate(text.splitlines(), start=1):
         printed = _PRINTED_OPTIONS.search(line) is not None or (
@@ -170,7 +177,7 @@ def _pod_entries(text: str) -> Iterator[SettingMention]:
             yield SettingMention(name=match[1], value=plain_value(match[2]), line=number)
 
 
-def _options(code: str, number: int, options: set[str]) -> Iterator[SettingMention]:
+def _options(code: str, number: int, options: frozenset[str]) -> Iterator[SettingMention]:
     for piece, form in (("--", _FLAG), ("", _KEY)):
         for match in form.finditer(code) if piece in code else ():
             name = match[1].replace("-", "_")

@@ -221,9 +221,9 @@ def _settings_of(reading: LogReading, advice: Sequence[Advice]) -> list[SettingM
     return sorted(settings.values(), key=lambda item: (item.file, item.line, item.name))
 
 
-def _options(advice: Sequence[Advice]) -> list[str]:
+def _options(advice: Sequence[Advice]) -> frozenset[str]:
     """The names of advice that are options, not environment variables."""
-    return [item.id for item in advice if not item.id.isupper()]
+    return frozenset(item.id for item in advice if not item.id.isupper())
 
 
 def _by_name(advice: Sequence[Advice]) -> dict[str, Advice]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
 from kb.text.tokenizer import default_tokenizer
 from kb.types.knowledge import Advice
@@ -18,6 +19,7 @@ TORCH = "TORCH_"
 SHOWN = 3
 MIN_SHARE = 0.6  # of the words asked for that stand in a setting's name and effect
 NAME_SHARE = 0.5  # a word in the name counts so much more than one in the effect
+TEXTS_CACHED = 1024  # names and effects of all settings, about 2 KB each
 LONG = 400  # characters; a longer question is a log, whose settings the advice check tells
 _NAME = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]*(?:[._][A-Za-z0-9]+)+")
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z")
@@ -63,10 +65,13 @@ def find_advice(text: str, advice: Sequence[Advice]) -> tuple[Advice, ...]:
 
 
 def _named(text: str, advice: Sequence[Advice]) -> Iterable[Advice]:
+    names = _NAME.findall(text)
+    if not names:
+        return
     by_name = {item.id.rpartition(".")[2].lower(): item for item in advice}
     by_name |= {item.id.lower(): item for item in advice}
     spelt = {item.id: item for item in advice}
-    for name in _NAME.findall(text):
+    for name in names:
         known = spelt.get(name) or by_name.get(name.lower())
         if known is None and _CAPITALS.match(name):
             known = spelt.get(nearest_name(name, spelt) or "")
@@ -78,14 +83,13 @@ def _described(text: str, advice: Sequence[Advice]) -> list[Advice]:
     if not _ASKS.search(text):
         return []
     tokenizer = default_tokenizer()
-    tokens = tokenizer.tokens
     # a word counts where one of its translations stands, too: names are English
-    words_of_text = dict.fromkeys(tokens(_ASKS.sub(" ", text)))
+    words_of_text = dict.fromkeys(tokenizer.tokens(_ASKS.sub(" ", text)))
     wanted = [{form for form, _ in tokenizer.expand([word])} for word in words_of_text]
     matches: list[tuple[float, bool, int, bool, int, Advice]] = []
     for place, item in enumerate(advice):
-        name = set(tokens(item.id.replace("_", " ")))
-        words = name | set(tokens(f"{item.effect.zh} {item.effect.en}"))
+        name = _words(item.id.replace("_", " "))
+        words = name | _words(f"{item.effect.zh} {item.effect.en}")
         there = sum(bool(forms & words) for forms in wanted)
         if there and there >= MIN_SHARE * len(wanted):
             share = there + NAME_SHARE * sum(bool(forms & name) for forms in wanted)
@@ -94,3 +98,9 @@ def _described(text: str, advice: Sequence[Advice]) -> list[Advice]:
             unread, aside = not item.read_by, not item.sets_group_timeout
             matches.append((-share, unread, other, aside, place, item))
     return [item for *_, item in sorted(matches, key=lambda match: match[:5])]
+
+
+@lru_cache(TEXTS_CACHED)
+def _words(text: str) -> frozenset[str]:
+    """The words of a setting's name or effect, which every question is compared with."""
+    return frozenset(default_tokenizer().tokens(text))

@@ -30,14 +30,17 @@ def read_lines(text: str, file: str = "") -> tuple[TextLine, ...]:
 
     Of a line that a terminal would draw over, what it shows in the end is read.
     """
-    lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
     model = shipped_model()
+    kinds = tuple(map(LineKind, model.kinds))
     signs = model.reader.read(lines)
     read = [
         TextLine(
             number=number,
             text=line.text,
-            kind=_kind(LineKind(model.kinds[kind]), line),
+            kind=_kind(kinds[kind], line),
             quoted=line.quoted,
             file=file,
         )

@@ -134,7 +134,7 @@ class LineModel:
                 continue
             ways = best[:, None] + self._steps[int(line.apart)]
             back.append(ways.argmax(axis=0))
-            after = ways.max(axis=0) + scores[number]
+            after = np.maximum.reduce(ways) + scores[number]
             settled = alike and float(np.ptp(after - best)) < SETTLED
             best = after
         kind = int(best.argmax())

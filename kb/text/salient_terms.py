@@ -8,11 +8,13 @@ plain.txt) or looks like a name: letters with digits, or parts joined by a sign.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from kb.text.tokenizer import read_rows, stem
 
 MIN_NAME = 3  # characters of a name; ``e.g`` and ``v0`` are none
+TOKENS_CACHED = 8192  # about 200 bytes each
 _NAME = re.compile(r"(?=.*[a-z])(?:.*[0-9]|.*[a-z0-9][_.:/-]+[a-z0-9])")
 
 
@@ -33,8 +35,10 @@ class SalientTerms:
         ordered = [word for word in ordered if not word.isdecimal()]
         self._words = {stem(word): word for word in ordered if stem(word) not in plain}
         self._plain = plain
+        # every entry that is shown shares words with the others
+        self.word = lru_cache(TOKENS_CACHED)(self._word)
 
-    def word(self, token: str) -> str:
+    def _word(self, token: str) -> str:
         """The term shown for `token`; empty where it is not salient."""
         known = self._words.get(token)
         if known is not None:

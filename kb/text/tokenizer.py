@@ -26,6 +26,7 @@ _CUTTERS = itertools.count()
 
 MAX_IDENTIFIER_PARTS = 12  # a path of more parts is cut into its parts only
 KNOWN_IDENTIFIERS = 20_000  # cached with their tokens, about 5 MB
+RECENT_TEXTS = 32  # cached with their tokens, about 8 kB each
 LONG_NUMBER = 7  # digits: sizes, ids and clocks; error codes have six, ports five
 MIN_STEM = 4  # letters that -ing and -ed leave; shorter words only lose their plural
 
@@ -82,6 +83,8 @@ class Tokenizer:
         self.compounds = read_compounds(lexicon)
         # logs say the same words again and again: the cache makes them twice as fast
         self._identifier = lru_cache(KNOWN_IDENTIFIERS)(self._identifier_tokens)
+        # a question is searched with, and compared with notes and fixes
+        self._recent = lru_cache(RECENT_TEXTS)(self._tokens)
 
     @cached_property
     def cut(self) -> Cut:
@@ -110,6 +113,9 @@ class Tokenizer:
         Noise: addresses, hex, dates and times, URLs, numbers of seven and more digits. An
         identifier yields itself and then its parts. English words lose plural -s, -ing and -ed.
         """
+        return list(self._recent(text))
+
+    def _tokens(self, text: str) -> list[str]:
         result: list[str] = []
         for match in _TOKEN.finditer(_NOISE.sub(" ", self.normalise(text))):
             kind, token = match.lastgroup, match[0]

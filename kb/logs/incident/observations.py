@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from kb.logs.event_log import EventLog
 from kb.logs.incident.places import RankPlaces
@@ -40,7 +41,7 @@ class WorkReport:
         return self.event.line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Observations:
     """Everything the facts, the culprits and the stage are derived from.
 
@@ -57,13 +58,13 @@ class Observations:
     first_error: Event | None = None
     places: RankPlaces = field(default_factory=RankPlaces)
 
-    @property
+    @cached_property
     def main(self) -> WorkReport | None:
         """The report the incident is named after: the first that says op and number."""
         named = [r for r in self.reports if r.op and r.seq is not None]
         return next(iter(named or [r for r in self.reports if r.op] or self.reports), None)
 
-    @property
+    @cached_property
     def unnamed_is_one_group(self) -> bool:
         """Whether numbers that are printed without a process group surely belong to one.
 

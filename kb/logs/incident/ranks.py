@@ -22,6 +22,7 @@ SIGNALS = {  # of Linux, wherever this runs
     15: "SIGTERM",
 }
 _SIGNAL_NUMBERS = {name: value for value, name in SIGNALS.items()}
+EXIT_FIELDS = frozenset({"signal_number", "signal", "exit_code", "return_code"})
 WATCHDOG_ABORT = -6  # SIGABRT, by which the watchdog ends its own process
 # The watchdog ends its process with SIGABRT, the launcher ends the others with SIGTERM.
 ENDED_ON_PURPOSE = (WATCHDOG_ABORT, -15)
@@ -153,6 +154,8 @@ def crashed(code: int | None) -> bool:
 
 def exit_code(event: Event) -> int | None:
     """The exit code an event names, -n for signal n; shells print 128 + n, others the signal."""
+    if EXIT_FIELDS.isdisjoint(event.fields):
+        return None
     get = event.fields.get
     signal = number(get("signal_number")) or _SIGNAL_NUMBERS.get(get("signal", ""))
     code = number(get("exit_code") or get("return_code"))

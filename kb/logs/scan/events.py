@@ -41,20 +41,37 @@ _ADVISED = re.compile(
 
 @dataclass(slots=True)
 class _Counted:
-    """An event with its count; `front` is that part of its line which may hold the time."""
+    """What becomes an event, with its count; `front` is that part of its line with the time."""
 
-    event: Event
+    pattern: Pattern
+    line: int
+    text: str
+    file: str
+    rank: int | None
+    host: str
+    process_group: str
+    fields: dict[str, str]
     front: str
     last_line: int
     count: int = 1
 
-    def timed(self, count: int) -> Event:
-        """The event with its time; most events are dropped before anybody needs it."""
+    def event(self, count: int) -> Event:
+        """The event with its time; most are dropped before anybody needs them."""
         when = clock.moment(self.front)
-        if when is None:
-            return replace(self.event, count=count)
-        fields = self.event.fields | {"clock": when.text}
-        return replace(self.event, count=count, time_s=when.seconds, fields=fields)
+        return Event(
+            pattern_id=self.pattern.id,
+            kind=self.pattern.kind,
+            event=self.pattern.event,
+            line=self.line,
+            text=self.text,
+            file=self.file,
+            rank=self.rank,
+            host=self.host,
+            process_group=self.process_group,
+            time_s=when.seconds if when else None,
+            fields=self.fields | {"clock": when.text} if when else self.fields,
+            count=count,
+        )
 
 
 @dataclass(slots=True)
@@ -143,12 +160,12 @@ class EventCollector:
                 return True
             hits.sampled.add(sample)
         before = self.total
-        for event in self._read(number, raw, line, file, rank, more or {}):
+        pattern = self.patterns[number]
+        for counted in self._read(number, raw, line, file, rank, more or {}):
             self.total += 1
-            counted = _Counted(event, self._line.text[: clock.FRONT_CHARS], line)
-            if event.event in self.vocabulary.recoveries:
+            if pattern.event in self.vocabulary.recoveries:
                 self._recovered[file] = max(line, self._recovered.get(file, 0))
-            if event.kind in ONCE_A_BLOCK:
+            if pattern.kind in ONCE_A_BLOCK:
                 self._collect_latest(counted)
             else:
                 self._collect(number, counted)
@@ -174,11 +191,11 @@ class EventCollector:
         order = {pattern.id: place for place, pattern in enumerate(self.patterns)}
         skipped = {(f, self.patterns[n].id): hits.skipped for (f, n), hits in self._hits.items()}
         counted = [*self._done, *self._open.values(), *chain.from_iterable(self._latest.values())]
-        counted.sort(key=lambda item: -item.event.line)
+        counted.sort(key=lambda item: -item.line)
         events = []
         for item in counted:  # hits of a flood are counted with the last event of their pattern
-            count = item.count + skipped.pop((item.event.file, item.event.pattern_id), 0)
-            events.append(item.timed(count))
+            count = item.count + skipped.pop((item.file, item.pattern.id), 0)
+            events.append(item.event(count))
         events = _without_pod_ranks(events)
         files = {name: place for place, name in enumerate(dict.fromkeys(e.file for e in events))}
         return tuple(
@@ -193,8 +210,8 @@ class EventCollector:
         file: str,
         rank: int | None,
         more: Mapping[str, str],
-    ) -> Iterator[Event]:
-        """The events of a hit: one for each match on its line, none for chatter."""
+    ) -> Iterator[_Counted]:
+        """What a hit tells: one event for each match on its line, none for chatter."""
         pattern = self.patterns[number]
         if raw != self._line.raw:
             self._line = _Line(raw, decode(raw), self._clean)
@@ -220,10 +237,8 @@ class EventCollector:
             self.redactions += secrets
             if secrets:
                 fields = {key: redact(value)[0] for key, value in fields.items()}
-            yield Event(
-                pattern_id=pattern.id,
-                kind=pattern.kind,
-                event=pattern.event,
+            yield _Counted(
+                pattern=pattern,
                 line=line,
                 text=shown,
                 file=file,
@@ -231,6 +246,8 @@ class EventCollector:
                 host=who.host,
                 process_group=fields.pop("pg", ""),
                 fields={**fields, **more},
+                front=text[: clock.FRONT_CHARS],
+                last_line=line,
             )
 
     def _printer(
@@ -275,19 +292,19 @@ class EventCollector:
 
     def _collect(self, number: int, counted: _Counted) -> None:
         """Collect an event, or count it with an equal one that stands close above."""
-        event = counted.event
-        last, burst = self._bursts.get(event.file, (0, 0))
-        apart = event.line - last > REPEAT_LINES  # from here on progress is that of another burst
-        self._bursts[event.file] = (max(last, event.line), burst + apart)
-        stable = tuple(sorted((k, v) for k, v in event.fields.items() if k not in VOLATILE))
-        key = (event.file, event.pattern_id, event.rank, event.host, event.process_group, stable)
+        file, line = counted.file, counted.line
+        last, burst = self._bursts.get(file, (0, 0))
+        apart = line - last > REPEAT_LINES  # from here on progress is that of another burst
+        self._bursts[file] = (max(last, line), burst + apart)
+        stable = tuple(sorted((k, v) for k, v in counted.fields.items() if k not in VOLATILE))
+        key = (file, number, counted.rank, counted.host, counted.process_group, stable)
         earlier = self._open.get(key)
-        recovered = self._recovered.get(event.file, 0)  # what comes again after it is another one
-        again = earlier is not None and earlier.last_line < recovered < event.line
-        if earlier is not None and event.line - earlier.last_line <= REPEAT_LINES and not again:
-            if event.line > earlier.last_line:
+        recovered = self._recovered.get(file, 0)  # what comes again after it is another one
+        again = earlier is not None and earlier.last_line < recovered < line
+        if earlier is not None and line - earlier.last_line <= REPEAT_LINES and not again:
+            if line > earlier.last_line:
                 earlier.count += 1
-                earlier.last_line = event.line
+                earlier.last_line = line
             return
         all_events = len(self._done) + len(self._open)
         if self._sizes[number] >= EVENTS_A_PATTERN or all_events >= EVENTS_ALL:
@@ -299,18 +316,21 @@ class EventCollector:
 
     def _collect_latest(self, counted: _Counted) -> None:
         """Collect of context and facts the first and the latest of each rank and burst."""
-        event = counted.event
-        get = event.fields.get
-        _, burst = self._bursts.get(event.file, (0, 0))
-        key = (event.file, event.pattern_id, event.rank, burst, get("name"), get("what"))
+        get, line = counted.fields.get, counted.line
+        _, burst = self._bursts.get(counted.file, (0, 0))
+        pattern = counted.pattern.id
+        key = (counted.file, pattern, counted.rank, burst, get("name"), get("what"))
         if key not in self._latest and len(self._latest) >= EVENTS_ALL:
             return
         latest = self._latest.setdefault(key, [])
-        place = (event.line, event.text)
-        if any((other.event.line, other.event.text) == place for other in latest):
-            return  # the neighbourhood of a failure is read a second time
-        latest.append(counted)
-        latest.sort(key=lambda other: other.last_line)
+        if latest and line <= latest[-1].line:  # else it is the last of all
+            # the neighbourhood of a failure is read a second time
+            if any(other.line == line and other.text == counted.text for other in latest):
+                return
+            latest.append(counted)
+            latest.sort(key=lambda other: other.line)
+        else:
+            latest.append(counted)
         if len(latest) > LATEST:
             latest[0].count += latest.pop(1).count
 

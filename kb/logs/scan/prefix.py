@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MAX_RANK = 1_000_000  # a larger number is a job or process id
 FRONT_CHARS = 300  # launchers, time stamps and loggers together stay below this
@@ -107,8 +107,7 @@ _POD_NUMBER = re.compile(r".{0,80}\[pod/[\w.-]{0,80}-([0-9]{1,5})(?:/[\w.-]{1,80
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Rank and host a line names; None and empty where it names none."""
 
     rank: int | None
@@ -118,7 +117,9 @@ class Origin:
 def origin(front: str) -> Origin:
     """Read rank and host off the front of a line."""
     dress = _DRESSED.match(front)
-    own = front[dress.end() :] if dress else front
+    if dress is None:
+        return Origin(_first_rank(front[-FRONT_CHARS:]), host(front))
+    own = front[dress.end() :]
     return Origin(_first_rank(own[-FRONT_CHARS:]), host(front) or host(own))
 
 

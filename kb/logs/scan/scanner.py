@@ -28,9 +28,15 @@ SHOWN_CHARS = 80  # of a line in a message
 Hit = tuple[int, int]  # number of the pattern, offset behind its end
 
 
+# As plain numbers: flags of `re` joined at every hit cost more than the search.
+_SEARCH_FLAGS = (int(re.ASCII | re.MULTILINE), int(re.ASCII | re.MULTILINE | re.IGNORECASE))
+# Numbers of other scripts are none: what is taken is compared, counted and parsed.
+_CAPTURE_FLAGS = (int(re.ASCII), int(re.ASCII | re.IGNORECASE))
+
+
 def regex_flags(pattern: Pattern) -> int:
     """The flags under which `re` reads a pattern as hyperscan does."""
-    return re.ASCII | re.MULTILINE | (re.IGNORECASE if pattern.ignore_case else 0)
+    return _SEARCH_FLAGS[pattern.ignore_case]
 
 
 @cache
@@ -52,8 +58,7 @@ def capture_expression(pattern: Pattern) -> re.Pattern[str] | None:
         return None
     if pattern.origin:
         return linear_expression(pattern.capture, ignore_case=pattern.ignore_case)
-    # Numbers of other scripts are none: what is taken is compared, counted and parsed.
-    return _compiled(pattern.capture, re.ASCII | (re.IGNORECASE if pattern.ignore_case else 0))
+    return _compiled(pattern.capture, _CAPTURE_FLAGS[pattern.ignore_case])
 
 
 def wrong_patterns(patterns: Iterable[Pattern]) -> Iterator[DataError]:

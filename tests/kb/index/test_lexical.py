@@ -96,10 +96,10 @@ def test_scores_of_given_chunks_are_those_of_the_search(folder: Path, terms: lis
 
 def test_idf_is_the_formulas(folder: Path) -> None:
     """The rarity the search reports is the one BM25 uses; an absent word is the rarest."""
-    idf = lexical.load(folder).idf(["nccl", "absent"])
+    rarity = lexical.load(folder).rarity
     have = sum("nccl" in one.body for one in CORPUS)
-    assert idf["nccl"] == pytest.approx(math.log(1 + (30 - have + 0.5) / (have + 0.5)))
-    assert idf["absent"] == pytest.approx(math.log(1 + 30.5 / 0.5))
+    assert rarity("nccl") == pytest.approx(math.log(1 + (30 - have + 0.5) / (have + 0.5)))
+    assert rarity("absent") == pytest.approx(math.log(1 + 30.5 / 0.5))
 
 
 @pytest.mark.parametrize(

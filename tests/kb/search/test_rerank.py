@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,8 @@ def test_words_weigh_what_the_right_case_has_more_often() -> None:
     counts = {"gather": (30, 27), "why": (40, 4)}
     share = {"gather": 0.1, "why": 0.4, "rare": 0.02}
     reranker = Reranker(PLAIN, counts, NAMES)
-    found = reranker.choices(["why", "rare", "gather"], SplitTokenizer({}), share.__getitem__)
+    weigh = partial(reranker.weigh, tokenizer=SplitTokenizer({}), share=share.__getitem__)
+    found = reranker.choices(["why", "rare", "gather"], weigh)
     gather = (27 + PRIOR_COUNT * PRIOR) / (30 + PRIOR_COUNT)
     weights = {
         "gather": gather * math.log(gather / 0.1),
@@ -163,7 +165,8 @@ def test_words_weigh_what_the_right_case_has_more_often() -> None:
 def test_what_every_entry_has_tells_nothing() -> None:
     """A word in all entries has no weight, however often the right case has it."""
     reranker = Reranker(PLAIN, {"hang": (50, 50)}, NAMES)
-    assert reranker.choices(["hang"], SplitTokenizer({}), lambda _: 1.0) == ()
+    weigh = partial(reranker.weigh, tokenizer=SplitTokenizer({}), share=lambda _: 1.0)
+    assert reranker.choices(["hang"], weigh) == ()
     assert LARGEST < 1
 
 

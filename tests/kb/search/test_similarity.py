@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_more_likeness_is_never_a_lower_score(
 # --- log lines -----------------------------------------------------------------------------------
 
 # Above the common (3): aaa and bbb 2 each, ccc 1; ddd is as common, eee more common, fff unknown.
-IDF = {"aaa": 5.0, "bbb": 5.0, "ccc": 4.0, "ddd": 3.0, "eee": 1.0}
+IDF = defaultdict(float, {"aaa": 5.0, "bbb": 5.0, "ccc": 4.0, "ddd": 3.0, "eee": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -156,11 +157,11 @@ def test_the_strength_of_a_log_line(
 
 def test_names_of_a_line_are_the_signature_s() -> None:
     """File with line, setting and operation; numbers and addresses are left out."""
-    assert names_of("ProcessGroupNCCL.cpp:587 rank 3 at 10.0.0.1") == (
+    assert names_of("ProcessGroupNCCL.cpp:587 rank 3 at 10.0.0.1") == {
         "processgroupnccl.cpp",
         "processgroupnccl.cpp:587",
         "rank",
-    )
+    }
 
 
 # --- reasons -------------------------------------------------------------------------------------
