@@ -86,7 +86,7 @@ class OverdueSteps:
 
 
 @dataclass(slots=True)
-class _Rank:
+class _RankPace:
     """What one printer has shown: how far it is by each form of line, and when it moved."""
 
     latest: PrintedStep
@@ -127,7 +127,7 @@ class StepProgress:
 
     def __init__(self, after_s: float) -> None:
         self._after_s = after_s
-        self._ranks: dict[int | None, _Rank] = {}
+        self._ranks: dict[int | None, _RankPace] = {}
         self._told: dict[int | None, float] = {}  # when those who are overdue had moved last
 
     def take(self, steps: Iterable[PrintedStep], now_s: float, *, whole: bool = True) -> None:
@@ -137,7 +137,7 @@ class StepProgress:
             seen.add(step.rank)
             rank = self._ranks.get(step.rank)
             if rank is None and len(self._ranks) < MAX_RANKS:
-                rank = self._ranks[step.rank] = _Rank(step, now_s, now_s)
+                rank = self._ranks[step.rank] = _RankPace(step, now_s, now_s)
             if rank is not None:
                 rank.take(step, now_s)
         if not whole:  # the others may have moved where nobody looked
@@ -175,7 +175,7 @@ class StepProgress:
         return max(self._ranks[number].moved_s - moved_s for number, moved_s in told.items())
 
 
-def _behind(ranks: Mapping[int | None, _Rank]) -> dict[int | None, _Rank]:
+def _behind(ranks: Mapping[int | None, _RankPace]) -> dict[int | None, _RankPace]:
     """The few that are not as far as most, by lines of one form; none where no step is usual."""
     places = {number: (rank.latest.form, rank.latest.step) for number, rank in ranks.items()}
     usual, count = Counter(places.values()).most_common(1)[0]
@@ -188,16 +188,16 @@ def _behind(ranks: Mapping[int | None, _Rank]) -> dict[int | None, _Rank]:
     }
 
 
-def _by_step(ranks: Iterable[_Rank]) -> list[str]:
+def _by_step(ranks: Iterable[_RankPace]) -> list[str]:
     steps = [rank.latest.step for rank in ranks]
     return sorted(steps, key=lambda step: (int(step) if step.isdigit() else 0, step))
 
 
-def _lowest(ranks: Iterable[_Rank]) -> str:
+def _lowest(ranks: Iterable[_RankPace]) -> str:
     return next(iter(_by_step(ranks)), "")
 
 
-def _highest(ranks: Iterable[_Rank]) -> str:
+def _highest(ranks: Iterable[_RankPace]) -> str:
     return next(reversed(_by_step(ranks)), "")
 
 
