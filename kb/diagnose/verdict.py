@@ -55,6 +55,7 @@ QUERY_CHARS = 6000
 NO_TROUBLE = COUNTER | {Polarity.BEFORE, Polarity.LOOKED_AT}
 RECENT_TEXTS = 4  # a text is searched with and weighed: it is read once
 STACK_EVENT = "thread_dump"  # people take stacks of processes that hang
+COMPARED_STACKS = frozenset(("stack_odd", "stack_all_wait"))  # facts of several ranks' stacks
 # Events of cues that together make a description one of a timeout or of failed communication.
 DISTRIBUTED = "distributed"
 MIN_REPORT_BYTES = 48  # fewer are a remark: eight words, sixteen characters in Chinese
@@ -354,6 +355,8 @@ class Engine:
         if reading.incident.has_timeout:
             return True
         if any(event.event in self._sufficient for event in reading.events):
+            return True
+        if any(fact.name in COMPARED_STACKS for fact in reading.incident.facts):
             return True
         of_a_job = any(event.rank is not None for event in reading.events)
         if of_a_job and any(event.event in self._specific for event in reading.events):

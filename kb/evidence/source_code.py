@@ -282,7 +282,9 @@ class _ScopeReader:
         if not role or not kinds or (role == "data" and not in_loop):
             return
         later = [s for other in body[place + 1 :] for s in all_within(other)]
-        meeting = next((call for s in later if (call := self._meets(s, role))), "")
+        # Who leaves a step of a loop misses its gradients, too.
+        reach: Role = "data" if in_loop and kinds <= {"continue", "break"} else role
+        meeting = next((call for s in later if (call := self._meets(s, reach))), "")
         if not meeting or (role == "data" and self._agreed(statement, body[:place])):
             return
         shown = statement

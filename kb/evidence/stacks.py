@@ -22,6 +22,7 @@ from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
 from kb.types.incident import Culprit, Fact, RankState
 
+HEADING_CHARS = 40  # of a line above stacks, such as "=== rank 3 (node-1) ==="
 MAX_FRAMES = 400  # deeper stacks are recursion; the innermost frames decide
 MAX_PROCESSES = 65_536
 MAX_LINE = 2_000  # characters of a line that are looked at
@@ -300,7 +301,10 @@ class _Thread:
 def _processes(
     text: str, limits: EvidenceLimits
 ) -> Iterator[tuple[int | None, int | None, list[_Thread]]]:
-    """Rank, process id and threads of each process; faulthandler's text is one process."""
+    """Rank, process id and threads of each process.
+
+    faulthandler's text is one process, up to a heading that names a rank.
+    """
     rank: int | None = None
     pid: int | None = None
     threads: list[_Thread] = []
@@ -318,6 +322,9 @@ def _processes(
             continue
         if not _add_line(threads, line, number):
             named = _RANK.search(line[:200])
+            if named and threads and len(line.strip()) <= HEADING_CHARS:
+                yield (rank if rank is not None else named_next), pid, threads
+                rank, pid, threads = int(named[1]), None, []
             named_next = int(named[1]) if named else named_next
     if threads:
         yield (rank if rank is not None else named_next), pid, threads

@@ -98,6 +98,11 @@ TABLE: dict[str, tuple[tuple[str, int, str], ...]] = {
     "for b in loader:\n    if rank == 3:\n        break\n    dist.all_reduce(b)": (
         (ON_RANK, 2, "dist.all_reduce"),
     ),
+    "for b in loader:\n    if rank == 1: continue\n    loss.backward()": (
+        (ON_RANK, 2, "loss.backward"),
+    ),
+    "for b in loader:\n    loss.backward()\n    if rank != 0:\n        continue\n    log(loss)": (),
+    "def step(b):\n    if rank != 0:\n        return\n    loss.backward()": (),
     "for b in loader:\n    if b is None:\n        continue\n    loss = model(b)": (),
     "for batch in loader:\n    if batch is None:\n        continue\n    loss.backward()": (
         (ON_DATA, 2, "loss.backward"),

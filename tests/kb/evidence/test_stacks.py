@@ -207,6 +207,21 @@ def test_faulthandler_reads_like_py_spy() -> None:
     assert stack.own == ("__getitem__", "main", "<module>")
 
 
+def test_headings_part_the_stacks_of_faulthandler() -> None:
+    """Each heading that names a rank begins the stacks of another process."""
+    text = "".join(
+        f"=== rank {rank} ===\nCurrent thread 0x00007f0{rank} (most recent call first):\n"
+        f'  File "/job/train.py", line {40 + rank} in {name}\n'
+        for rank, name in ((0, "save"), (3, "forward"), (1, "forward"))
+    )
+    stacks = parse_stacks(text)
+    assert [(stack.rank, stack.own) for stack in stacks] == [
+        (0, ("save",)),
+        (3, ("forward",)),
+        (1, ("forward",)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "is_one"),
     [
