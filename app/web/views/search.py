@@ -66,7 +66,7 @@ def page() -> None:
         st.segmented_control(
             words("page.order"),
             filters.ORDERS,
-            format_func=lambda order: words(f"page.order_{order}"),
+            format_func=lambda order: words(f"order.{order}"),
             key=filters.key(NAME, "order"),
             label_visibility="collapsed",
         )
