@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -58,7 +57,8 @@ class Weights:
     fitted_on: str = ""
 
 
-class Contribution(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
     """What one signal adds to a cause's logit, in nats."""
 
     signal: Signal

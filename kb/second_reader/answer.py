@@ -211,7 +211,7 @@ def opinion_of(shares: Mapping[str, float], causes: Sequence[str]) -> dict[str, 
 def _explained(
     scored: ScoredCause, own: float, added: float, answer: ModelAnswer, means: Bilingual
 ) -> tuple[Contribution, ...]:
-    ours = [item._replace(weight=own * item.weight) for item in scored.contributions]
+    ours = [replace(item, weight=own * item.weight) for item in scored.contributions]
     signal = Signal(
         name=NAME,
         kind="language_model",
