@@ -31,7 +31,8 @@ except ImportError as import_error:
 KEY = "TIMEOUT_KB_INDEX"
 PORT = 6333
 COLLECTION = "timeout_kb"
-LIMIT_S = 10  # of one request; batches are small
+LIMIT_S = 10  # of a request that somebody waits for
+WRITE_S = 120  # of one that writes or counts: a busy server must not end a build of hours
 RETRY_S = 2.0  # a server that is gone is not asked again before, and keeps nobody waiting
 SHOWN_CHARS = 200  # of what the server says
 GONE = "start the Qdrant server or check TIMEOUT_KB_INDEX; all goes on by itself when it is back"
@@ -107,23 +108,28 @@ class QdrantConnection:
         self.collection = address.collection
         self.turns = 0
         self._key = address.key
-        self._client = client
+        self._engine = client
+        self._clients: dict[int, Any] = {}  # by their limit, seconds
         self._address = address
         self._gone: tuple[float, str] | None = None  # until when it is not asked again, why
 
     @contextmanager
-    def asking(self) -> Iterator[Any]:
+    def asking(self, limit_s: int | None = None) -> Iterator[Any]:
         """The client; what goes wrong with it is an expected failure.
+
+        Args:
+            limit_s: how long a request may take, by default `LIMIT_S`; one with a limit of its own
+                is tried also just after another failed.
 
         Raises:
             UnreachableIndexError: the server cannot be reached or is overloaded.
             MissingCollectionError: a collection is not there.
             SearchIndexError: the server refuses the key or the request.
         """
-        if self._gone and time.monotonic() < self._gone[0]:
+        if limit_s is None and self._gone and time.monotonic() < self._gone[0]:
             raise _unreachable(self._gone[1])
         try:
-            yield self._opened()
+            yield self._engine or self._opened(limit_s or LIMIT_S)
         except UnexpectedResponse as error:
             raise self._meaning(error) from error
         except (ResponseHandlingException, ResourceExhaustedResponse) as error:
@@ -137,25 +143,25 @@ class QdrantConnection:
 
     def close(self) -> None:
         """Let go of the connections."""
-        if self._client is not None:
-            self._client.close()
+        for client in filter(None, (self._engine, *self._clients.values())):
+            client.close()
 
-    def _opened(self) -> Any:  # noqa: ANN401
-        if self._client is None:
+    def _opened(self, limit_s: int) -> Any:  # noqa: ANN401
+        if limit_s not in self._clients:
             address = self._address
             if address.key and not address.tls and address.host not in OWN_HOSTS:
                 _log.warning("index_key_in_clear: write qdrants:// to send it over TLS")
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "Api key is used with an insecure connection")
-                self._client = QdrantClient(
+                self._clients[limit_s] = QdrantClient(
                     host=address.host,
                     port=address.port,
                     https=address.tls,
                     api_key=address.key or None,
-                    timeout=LIMIT_S,
+                    timeout=limit_s,
                     check_compatibility=False,  # asks at once, and warns where nobody answers
                 )
-        return self._client
+        return self._clients[limit_s]
 
     def _meaning(self, error: UnexpectedResponse) -> SearchIndexError:
         status = error.status_code or SERVER_ERROR

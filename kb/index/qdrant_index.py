@@ -24,7 +24,7 @@ from qdrant_client import models
 
 from kb.errors import SearchIndexError
 from kb.index.catalogue import Catalogue
-from kb.index.qdrant_connection import MissingCollectionError, QdrantConnection
+from kb.index.qdrant_connection import WRITE_S, MissingCollectionError, QdrantConnection
 from kb.index.qdrant_state import WORDS, QdrantState
 from kb.index.qdrant_writer import MANIFEST, STATE, BuildManifest, PointWriter
 from kb.index.sources import ChunkSources, Identity
@@ -231,7 +231,7 @@ class QdrantIndex(IndexUpkeep):
     def _put_in_use(self, built: str) -> None:
         """Move both aliases at once, then delete what they pointed to."""
         names = {self._alias: built, self._alias + WORDS: built + WORDS}
-        with self._connection.asking() as client:
+        with self._connection.asking(WRITE_S) as client:
             former = {
                 one.alias_name: one.collection_name
                 for one in client.get_aliases().aliases

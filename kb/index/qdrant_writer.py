@@ -17,7 +17,7 @@ from kb.errors import SearchIndexError
 from kb.index.base import Numbers
 from kb.index.catalogue import Catalogue
 from kb.index.lexical import ChunkWords
-from kb.index.qdrant_connection import QdrantConnection
+from kb.index.qdrant_connection import WRITE_S, QdrantConnection
 from kb.index.qdrant_state import SEPARATOR, WORDS, places_of, places_text, sparse_vector
 from kb.index.sources import ChunkSources, Identity, batches_of
 from kb.index.sparse_words import chunk_row, word_index
@@ -93,7 +93,7 @@ class PointWriter:
             on_disk=True,
         )
         small = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
-        with self._connection.asking() as client:
+        with self._connection.asking(WRITE_S) as client:
             client.create_collection(
                 self.collection,
                 vectors_config={"dense": vectors},
@@ -117,13 +117,13 @@ class PointWriter:
             catalogue = Catalogue.of(store.catalogue_rows(ordinals.tolist()))
             self._discount(catalogue.numbers)
             for points in self._points(catalogue):
-                with self._connection.asking() as client:
+                with self._connection.asking(WRITE_S) as client:
                     client.upsert(self.collection, points, wait=True)
             if not self._fresh:
                 self._write_counts()
         for numbers in batches_of(np.array(removed, dtype=np.int64), ENTRIES):
             self._discount(numbers)
-            with self._connection.asking() as client:
+            with self._connection.asking(WRITE_S) as client:
                 selector = models.PointIdsList(points=numbers.tolist())
                 client.delete(self.collection, selector, wait=True)
         self._write_counts()
@@ -131,7 +131,7 @@ class PointWriter:
     def finish(self, seq: int, identity: Identity) -> None:
         """Write the number of the last change, and how many chunks and entries there are."""
         last = models.FieldCondition(key="last_of", range=models.Range(gte=0))
-        with self._connection.asking() as client:
+        with self._connection.asking(WRITE_S) as client:
             count = client.count(self.collection, exact=True).count
             entries = client.count(
                 self.collection, count_filter=models.Filter(must=[last]), exact=True
@@ -144,7 +144,7 @@ class PointWriter:
     def wait_until_indexed(self) -> None:
         """Return when the server has made its graph: until then a search reads all vectors."""
         while True:
-            with self._connection.asking() as client:
+            with self._connection.asking(WRITE_S) as client:
                 status = client.get_collection(self.collection).status
             if status != models.CollectionStatus.YELLOW:
                 return
@@ -153,7 +153,7 @@ class PointWriter:
     def drop(self) -> None:
         """Delete both collections; where that fails they are left, and nothing points to them."""
         try:
-            with self._connection.asking() as client:
+            with self._connection.asking(WRITE_S) as client:
                 client.delete_collection(self.collection)
                 client.delete_collection(self.collection + WORDS)
         except SearchIndexError:
@@ -217,7 +217,7 @@ class PointWriter:
         """Count off the words of chunks that are replaced or removed."""
         if self._fresh or not len(numbers):
             return
-        with self._connection.asking() as client:
+        with self._connection.asking(WRITE_S) as client:
             points = client.retrieve(
                 self.collection,
                 numbers.tolist(),
@@ -236,7 +236,7 @@ class PointWriter:
         places = sorted({place for counter in fields.values() for place in counter})
         for start in range(0, len(places), PLACES):
             some = places[start : start + PLACES]
-            with self._connection.asking() as client:
+            with self._connection.asking(WRITE_S) as client:
                 former: dict[int, dict[str, int]] = {}
                 if not self._fresh:
                     found = client.retrieve(self.collection + WORDS, some, with_payload=True)

@@ -66,6 +66,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Iterator[Ind
     server = QdrantServer(EdgeClient(tmp_path_factory.mktemp("qdrant")), key=KEY)
     with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
         patch.setattr("kb.index.qdrant_connection.RETRY_S", 0.0)
+        patch.setattr("kb.index.qdrant_connection.LIMIT_S", 600)  # the machine may be busy
         running.enter_context(server.running())
         address = f"qdrant://{KEY}@127.0.0.1:{server.port}"
         service = open_service(Settings(home=home, data=data, index=address))

@@ -29,6 +29,12 @@ from tests.qdrant import EdgeClient, QdrantServer
 KEY = "dragonfruit-9173"
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is given up because the machine is busy."""
+    monkeypatch.setattr("kb.index.qdrant_connection.LIMIT_S", 600)
+
+
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[EdgeClient]:
     """A Qdrant without collections."""
