@@ -38,6 +38,12 @@ ERROR_CHARS = 70  # of a group's first error
 @jobs_option
 @click.option("--group", is_flag=True, help="Show the failures of one kind together.")
 @click.option("--since", default="", metavar="DATE", help="Leave out files older than this day.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg",
+    help="Draw the causes by week there.",
+)
 @language_option
 @format_option("text", "json")
 @click.pass_context
@@ -48,6 +54,7 @@ def command(
     jobs: int,
     group: bool,
     since: str,
+    picture: Path | None,
     language: Language | None,
     form: str,
 ) -> None:
@@ -72,16 +79,32 @@ def command(
                 on_progress=on_progress,
             )
         titles = {cause.id: cause.title for cause in service.knowledge.causes}
-    if form == "json":
-        write_json(run)
-        return
 
     def title(cause: str) -> str:
         named = titles.get(cause)
         return named.get(words.language) if named else cause
 
+    if picture is not None:
+        _draw(run, picture, title, words)
+    if form == "json":
+        write_json(run)
+        return
+
     click.echo("\n".join(_report(run, words, title, group=group)))
     note(words("archive.out", path=plain(str(out))))
+
+
+def _draw(run: ArchiveRun, picture: Path, title: Callable[[str], str], words: Words) -> None:
+    from app.render.weeks_picture import weeks_picture
+    from kb.errors import InputError
+
+    try:
+        picture.write_text(
+            weeks_picture(run.summary.weeks, title, words("archive.others")), encoding="utf-8"
+        )
+    except OSError as error:
+        what = f"{picture} cannot be written: {error.strerror or ''}"
+        raise InputError(what, todo="choose another file", reason="unreadable") from error
 
 
 def _report(
