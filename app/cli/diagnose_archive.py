@@ -36,6 +36,7 @@ ERROR_CHARS = 70  # of a group's first error
     help="Where a line of each log goes; a later run goes on with it.",
 )
 @jobs_option
+@click.option("--ray", default="", metavar="ADDRESS", help="Let a Ray cluster do it; or: local.")
 @click.option("--group", is_flag=True, help="Show the failures of one kind together.")
 @click.option("--since", default="", metavar="DATE", help="Leave out files older than this day.")
 @click.option(
@@ -52,6 +53,7 @@ def command(
     paths: tuple[Path, ...],
     out: Path,
     jobs: int,
+    ray: str,
     group: bool,
     since: str,
     picture: Path | None,
@@ -75,6 +77,7 @@ def command(
                 out,
                 language=spoken,
                 jobs=jobs,
+                ray=ray,
                 since=since,
                 on_progress=on_progress,
             )
