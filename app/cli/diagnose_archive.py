@@ -36,8 +36,15 @@ ERROR_CHARS = 70  # of a group's first error
     help="Where a line of each log goes; a later run goes on with it.",
 )
 @jobs_option
+@click.option("--ray", default="", metavar="ADDRESS", help="Let a Ray cluster do it; or: local.")
 @click.option("--group", is_flag=True, help="Show the failures of one kind together.")
 @click.option("--since", default="", metavar="DATE", help="Leave out files older than this day.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.svg",
+    help="Draw the causes by week there.",
+)
 @language_option
 @format_option("text", "json")
 @click.pass_context
@@ -46,8 +53,10 @@ def command(
     paths: tuple[Path, ...],
     out: Path,
     jobs: int,
+    ray: str,
     group: bool,
     since: str,
+    picture: Path | None,
     language: Language | None,
     form: str,
 ) -> None:
@@ -68,20 +77,37 @@ def command(
                 out,
                 language=spoken,
                 jobs=jobs,
+                ray=ray,
                 since=since,
                 on_progress=on_progress,
             )
         titles = {cause.id: cause.title for cause in service.knowledge.causes}
-    if form == "json":
-        write_json(run)
-        return
 
     def title(cause: str) -> str:
         named = titles.get(cause)
         return named.get(words.language) if named else cause
 
+    if picture is not None:
+        _draw(run, picture, title, words)
+    if form == "json":
+        write_json(run)
+        return
+
     click.echo("\n".join(_report(run, words, title, group=group)))
     note(words("archive.out", path=plain(str(out))))
+
+
+def _draw(run: ArchiveRun, picture: Path, title: Callable[[str], str], words: Words) -> None:
+    from app.render.weeks_picture import weeks_picture
+    from kb.errors import InputError
+
+    try:
+        picture.write_text(
+            weeks_picture(run.summary.weeks, title, words("archive.others")), encoding="utf-8"
+        )
+    except OSError as error:
+        what = f"{picture} cannot be written: {error.strerror or ''}"
+        raise InputError(what, todo="choose another file", reason="unreadable") from error
 
 
 def _report(

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from app.inputs.in_order import in_order
+from app.inputs.in_ray import in_ray
 from ingest.files import file_digest
 from ingest.formats.logs import day_of
 from kb.errors import InputError, KBError
@@ -136,6 +137,7 @@ def diagnose_archive(
     *,
     language: Language,
     jobs: int = 1,
+    ray: str = "",
     since: str = "",
     on_progress: OnProgress | None = None,
 ) -> ArchiveRun:
@@ -150,6 +152,7 @@ def diagnose_archive(
         out: the file of JSON lines (`ArchivedLog`).
         language: of the headlines.
         jobs: processes.
+        ray: address of a Ray cluster whose workers do it instead; empty: processes here.
         since: an ISO date; logs written before it are left out.
         on_progress: called with how many logs are done, of how many, and the last one's path.
 
@@ -182,7 +185,9 @@ def diagnose_archive(
 
         work = partial(archived_log, language)
         lines: Iterable[ArchivedLog]
-        if jobs == 1:
+        if ray:
+            lines = in_ray(work, unread(), settings=service.settings, address=ray)
+        elif jobs == 1:
             lines = (work(service, path) for path in unread())
         else:
             lines = in_order(work, unread(), settings=service.settings, jobs=jobs)

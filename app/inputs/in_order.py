@@ -46,7 +46,7 @@ def in_order(
         initargs=(settings,),
     ) as pool:
         try:
-            for batch in _batches(items):
+            for batch in batches(items):
                 waiting.append(pool.submit(_work, work, batch))
                 if len(waiting) >= AHEAD * jobs:
                     yield from waiting.popleft().result()
@@ -62,7 +62,8 @@ def in_order(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """The items, `BATCH` at a time."""
     iterator = iter(items)
     while batch := list(islice(iterator, BATCH)):
         yield batch

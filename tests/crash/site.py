@@ -95,12 +95,18 @@ class Site:
     """Everything that runs, with the addresses where it answers."""
 
     def __init__(
-        self, folder: Path, server: PostgresServer, example: Path, code: Path, data: Path
+        self,
+        folder: Path,
+        server: PostgresServer,
+        example: Path,
+        release: tuple[Path, Path],
+        replicas: int,
     ) -> None:
         """Make the state folders and one key; nothing but the database runs yet."""
         self.server = server
+        code, data = release
         self.store = server.address()
-        ports = [free_port() for _ in range(REPLICAS + 1)]
+        ports = [free_port() for _ in range(replicas + 1)]
         self.balancer = f"http://127.0.0.1:{ports[0]}"
         self.addresses = [f"http://127.0.0.1:{port}" for port in ports[1:]]
         store = Store.open(self.store)
@@ -109,7 +115,7 @@ class Site:
         store.close()
         self.generations = folder / "generations"
         self.generations.mkdir()
-        self.homes = [folder / f"r{number}" for number in range(REPLICAS)]
+        self.homes = [folder / f"r{number}" for number in range(replicas)]
         config = folder / "haproxy.cfg"
         config.write_text(balancer_config(example.read_text(), ports[0], ports[1:]))
         self.haproxy = Program([str(HAPROXY), "-db", "-f", str(config)], folder / "haproxy.log", {})
@@ -158,6 +164,11 @@ class Site:
         )
         program.kill()
 
+    def last_output(self) -> str:
+        """The ends of what the servers printed."""
+        logs = sorted(self.homes[0].parent.glob("r*.log"))
+        return "\n".join(f"{log.name}: {log.read_text()[-2000:]}" for log in logs)
+
     def client(self, address: str) -> httpx.Client:
         """A client with the key."""
         return httpx.Client(base_url=address, headers={"X-API-Key": self.key}, timeout=60.0)
@@ -194,7 +205,10 @@ def until(holds: Callable[[], bool], what: str, limit_s: float = START_S) -> flo
 
 @contextlib.contextmanager
 def running_site(
-    folder: Path, example: Path, release: tuple[Path, Path] | None = None
+    folder: Path,
+    example: Path,
+    release: tuple[Path, Path] | None = None,
+    replicas: int = REPLICAS,
 ) -> Iterator[Site]:
     """A site that runs for the block, on a database that waits for its disk.
 
@@ -202,14 +216,18 @@ def running_site(
         folder: for state and output.
         example: the balancer's settings.
         release: folders of the code and of the knowledge; without it this release, few cases.
+        replicas: how many servers.
     """
     if release is None:
         release = (ROOT, folder / "data")
         small_data(release[1], shipped_data())
     with postgres_server(fsync=True) as server:
-        site = Site(folder, server, example, *release)
+        site = Site(folder, server, example, release, replicas)
         try:
             site.start()
             yield site
+        except TimeoutError as error:
+            error.add_note(site.last_output())
+            raise
         finally:
             site.kill()

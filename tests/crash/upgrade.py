@@ -1,6 +1,6 @@
 """From one release to the next under load: ``python -m tests.crash.upgrade [REVISION] [SECONDS]``.
 
-Three servers of an earlier revision of this repository, with a knowledge of their own, share a
+Two servers of an earlier revision of this repository, with a knowledge of their own, share a
 PostgreSQL database behind haproxy. One after the other is stopped as a service manager does it
 (SIGTERM) and started as this release, and then one goes back. Writers and readers go on, for
 SECONDS with both releases live. No request may fail; what was acknowledged is at all servers.
@@ -23,6 +23,7 @@ from tests.crash.replicas import Campaign, Client, table
 from tests.crash.site import ROOT, Site, is_ready, running_site, until
 from tests.fuzz.targets import small_data
 
+REPLICAS = 2
 FAILED = ("cut off", "refused by the balancer", "refused with a reason")
 
 
@@ -72,7 +73,7 @@ def main(revision: str = "HEAD~20", seconds: str = "10") -> int:
         min((old_data / "cases").glob("*.md")).unlink()  # the next release has one more
         example = ROOT / "deploy" / "haproxy.cfg"
         (folder / "site").mkdir()
-        with running_site(folder / "site", example, (old, old_data)) as site:
+        with running_site(folder / "site", example, (old, old_data), REPLICAS) as site:
             new_data = folder / "new-data"
             small_data(new_data, shipped_data())
             campaign = Campaign(site, 0, client=Visitor)

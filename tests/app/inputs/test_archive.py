@@ -263,6 +263,8 @@ def test_the_verb_shows_tables_and_gives_json(
     """Counts, causes by week, groups where asked for; the same numbers as JSON."""
     out = logs / "out.jsonl"
     words = ["diagnose-archive", str(logs), "--out", str(out), "--group", "--lang", "en"]
+    picture = logs.parent / "weeks.svg"
+    words += ["--picture", str(picture)]
     state = State(settings_source=lambda: few.settings)
     assert cli.run(words, state=state) == 0
     shown = capsys.readouterr().out
@@ -275,4 +277,5 @@ def test_the_verb_shows_tables_and_gives_json(
         == 0
     )
     given = json.loads(capsys.readouterr().out)
+    assert all(week["week"] in picture.read_text() for week in given["summary"]["weeks"])
     assert (given["known"], given["summary"]["logs"]) == (6, 6)
