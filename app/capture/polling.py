@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Polling:
-    """Calls `look` every `pause_s` seconds until `stop`; the event it is given is set from then on."""
+    """Calls `look` every `pause_s` seconds until `stop`, which sets the event it is given."""
 
     def __init__(self, look: Callable[[threading.Event], None], pause_s: float) -> None:
         self._look, self._pause_s = look, pause_s

@@ -141,8 +141,8 @@ class StepProgress:
             if rank is not None:
                 rank.take(step, now_s)
         if not whole:  # the others may have moved where nobody looked
-            for number, rank in self._ranks.items():
-                rank.moved_s = rank.moved_s if number in seen else now_s
+            for number in self._ranks.keys() - seen - self._reported.keys():
+                self._ranks[number].moved_s = now_s
 
     def overdue(self, now_s: float) -> OverdueSteps | None:
         """Who hangs; None where that is nothing new, or not yet clear of every rank."""

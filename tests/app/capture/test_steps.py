@@ -97,6 +97,17 @@ def test_what_was_not_seen_is_no_pause() -> None:
         assert progress.overdue(number * EVERY_S) is None
 
 
+def test_what_was_not_seen_is_no_move() -> None:
+    """A rank that was reported is not taken back because output was left out."""
+    progress = StepProgress(AFTER_S)
+    for number in range(13):
+        shown = [PrintedStep(rank=0, form=("train", ""), step=str(number))] if number < 7 else []
+        progress.take(shown, number * EVERY_S)
+    assert progress.overdue(12 * EVERY_S) is not None
+    progress.take([], 13 * EVERY_S, whole=False)
+    assert progress.went_on() is None
+
+
 def test_lines_of_training_show_steps(built_home: Callable[[], Path]) -> None:
     """Whose step it is stands in front of the line; bars are drawn over themselves."""
     knowledge = load_knowledge(shipped_data(), cache=built_home() / "cache")
