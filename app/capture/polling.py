@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 
 class Polling:
-    """Calls `look` every `pause_s` seconds until `stop`; `stopped` is set from then on."""
+    """Calls `look` every `pause_s` seconds until `stop`, which sets the event it is given."""
 
     def __init__(self, look: Callable[[threading.Event], None], pause_s: float) -> None:
         self._look, self._pause_s = look, pause_s
-        self._stopped = threading.Event()
+        self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._pause_s):
-            self._look(self._stopped)
+        while not self._ends.wait(self._pause_s):
+            self._look(self._ends)
 
     def stop(self) -> None:
         """End, after what is being told."""
-        self._stopped.set()
+        self._ends.set()
         self._thread.join()

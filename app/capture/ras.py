@@ -144,9 +144,9 @@ class RasWatch(Polling):
         self._act, self._went_on = act, went_on
         super().__init__(self._ask, min(after_s / REPORTS, MAX_PAUSE_S))
 
-    def _ask(self, stopped: threading.Event) -> None:
+    def _ask(self, stop: threading.Event) -> None:
         try:
-            report, whole = ras_report(self._ranks(), Budget(ANSWER_S, stopped))
+            report, whole = ras_report(self._ranks(), Budget(ANSWER_S, stop))
             if not whole or not looks_like_ras(report):
                 return
             standings = rank_standings(report)

@@ -108,7 +108,7 @@ class _RankPace:
         self.moved_s = now_s
 
     @property
-    def known(self) -> bool:
+    def has_rhythm(self) -> bool:
         """Whether it has a rhythm and more steps to come."""
         return self.moves >= MIN_MOVES and not self.latest.last
 
@@ -128,7 +128,7 @@ class StepProgress:
     def __init__(self, after_s: float) -> None:
         self._after_s = after_s
         self._ranks: dict[int | None, _RankPace] = {}
-        self._told: dict[int | None, float] = {}  # when those who are overdue had moved last
+        self._reported: dict[int | None, float] = {}  # who is overdue, and when it had moved last
 
     def take(self, steps: Iterable[PrintedStep], now_s: float, *, whole: bool = True) -> None:
         """Note what was printed since the last look; `whole` says that nothing was left out."""
@@ -141,19 +141,19 @@ class StepProgress:
             if rank is not None:
                 rank.take(step, now_s)
         if not whole:  # the others may have moved where nobody looked
-            for number, rank in self._ranks.items():
-                rank.moved_s = rank.moved_s if number in seen else now_s
+            for number in self._ranks.keys() - seen - self._reported.keys():
+                self._ranks[number].moved_s = now_s
 
     def overdue(self, now_s: float) -> OverdueSteps | None:
         """Who hangs; None where that is nothing new, or not yet clear of every rank."""
-        known = {number: rank for number, rank in self._ranks.items() if rank.known}
+        known = {number: rank for number, rank in self._ranks.items() if rank.has_rhythm}
         late = {n: rank for n, rank in known.items() if rank.overdue(now_s, self._after_s)}
         others = {n: rank for n, rank in known.items() if n not in late}
-        if self._told or not late:
+        if self._reported or not late:
             return None
         if any(now_s - rank.moved_s >= self._after_s / 2 for rank in others.values()):
             return None  # they stopped as well, or are a little later than the others
-        self._told = {number: rank.moved_s for number, rank in late.items()}
+        self._reported = {number: rank.moved_s for number, rank in late.items()}
         behind = late if others else _behind(late)
         ahead = others or {n: rank for n, rank in late.items() if n not in behind}
         shown = behind or late
@@ -167,12 +167,12 @@ class StepProgress:
 
     def went_on(self) -> float | None:
         """For how long those stood who were told to be overdue, once all of them have moved."""
-        if not self._told or any(
-            self._ranks[number].moved_s == moved_s for number, moved_s in self._told.items()
+        if not self._reported or any(
+            self._ranks[number].moved_s == moved_s for number, moved_s in self._reported.items()
         ):
             return None
-        told, self._told = self._told, {}
-        return max(self._ranks[number].moved_s - moved_s for number, moved_s in told.items())
+        moved, self._reported = self._reported, {}
+        return max(self._ranks[number].moved_s - moved_s for number, moved_s in moved.items())
 
 
 def _behind(ranks: Mapping[int | None, _RankPace]) -> dict[int | None, _RankPace]:
@@ -222,7 +222,7 @@ class StepWatch(Polling):
         self._act, self._went_on = act, went_on
         super().__init__(self._look_at_output, min(after_s / LOOKS, MAX_PAUSE_S))
 
-    def _look_at_output(self, _stopped: threading.Event) -> None:
+    def _look_at_output(self, _stop: threading.Event) -> None:
         pieces, whole = self._printed()
         if self._reader is None and any(pieces):
             self._reader = self._make_reader()

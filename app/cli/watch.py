@@ -322,8 +322,6 @@ class _Watcher:
 
         def explain() -> None:
             self._silent_at = record.size
-            if self._request.form == "text":
-                _report(head(self._state.words(self._request.language)))  # the rest takes seconds
             with scratch() as folder:
                 path = Path(folder, "hang.log")
                 record.save(path)
@@ -336,6 +334,8 @@ class _Watcher:
                 if not (self._request.post and self._posted(capture.path, ())):
                     self._tell_hang(capture)
 
+        if self._request.form == "text":  # at once: the rest takes seconds
+            self._guarded(lambda: _report(head(self._state.words(self._request.language))))
         with self._capturing:
             self._guarded(explain)
 

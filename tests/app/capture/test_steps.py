@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from app.capture.steps import PrintedStep, StepProgress, StepReader
+from app.capture.steps import (
+    OverdueSteps,
+    PrintedStep,
+    StepProgress,
+    StepReader,
+    StepWatch,
+)
 from kb.knowledge.load import load_knowledge
 from kb.logs.event_log import EventVocabulary
 from kb.settings import shipped_data
@@ -95,6 +102,47 @@ def test_what_was_not_seen_is_no_pause() -> None:
         shown = [PrintedStep(rank=0, form=("train", ""), step=str(min(number, 6)))]
         progress.take(shown if number < 7 else [], number * EVERY_S, whole=number < 7)
         assert progress.overdue(number * EVERY_S) is None
+
+
+def test_what_was_not_seen_is_no_move() -> None:
+    """A rank that was reported is not taken back because output was left out."""
+    progress = StepProgress(AFTER_S)
+    for number in range(13):
+        shown = [PrintedStep(rank=0, form=("train", ""), step=str(number))] if number < 7 else []
+        progress.take(shown, number * EVERY_S)
+    assert progress.overdue(12 * EVERY_S) is not None
+    progress.take([], 13 * EVERY_S, whole=False)
+    assert progress.went_on() is None
+
+
+class Lines(StepReader):
+    """Reads `1:7` as rank 1 at step 7."""
+
+    def __init__(self) -> None:
+        pass
+
+    def read(self, text: str) -> Iterator[PrintedStep]:
+        """Each word of the text."""
+        for rank, _, step in (word.partition(":") for word in text.split()):
+            yield PrintedStep(rank=int(rank), form=("train", ""), step=step)
+
+
+def test_output_is_followed_until_a_rank_is_behind() -> None:
+    """What is printed from look to look is read; who is behind is told by the thread that looks."""
+    looks = iter([*steps(8, 0, 1, 2), "0:9 2:9"])
+    reported: list[OverdueSteps] = []
+    behind = threading.Event()
+
+    def act(overdue: OverdueSteps) -> None:
+        reported.append(overdue)
+        behind.set()
+
+    watch = StepWatch(
+        lambda: ([next(looks, "").encode()], True), Lines, 0.4, act, lambda seconds: None
+    )
+    assert behind.wait(60)
+    watch.stop()
+    assert [(item.ranks, item.step, item.usual) for item in reported] == [((1,), "8", "9")]
 
 
 def test_lines_of_training_show_steps(built_home: Callable[[], Path]) -> None:

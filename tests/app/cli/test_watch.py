@@ -587,34 +587,6 @@ def test_a_rank_that_ras_shows_behind_is_told_before_any_watchdog(
     assert "ras.txt" in names
 
 
-STEPS_JOB = """
-import time
-for step in range(99):
-    for rank in range(3):
-        if rank != 1 or step < 8:
-            print(f"[rank{rank}]: step {step} loss 0.5", flush=True)
-    if step > 7:
-        input()
-    time.sleep(0.1)  # the rhythm of the job
-"""
-
-
-def test_a_rank_whose_steps_stop_is_told_before_any_watchdog(start: Start, tmp_path: Path) -> None:
-    """Which rank is behind the others, at which step, and how long a step took before."""
-    options = ("--steps-after", "0.8", "--captures", str(tmp_path))
-    with start(STEPS_JOB, *options, stdin=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        assert process.stdin is not None
-        first = until(process.stderr, b"All of it").decode().splitlines()[0]
-        assert "rank 1 has been at step 7 for" in first
-        assert "while the others came to step 8 (a step took about 0." in first
-        process.stdin.close()
-        process.wait(DEADLINE_S)
-    (archive,) = tmp_path.iterdir()
-    job_log = read_capture(archive.read_bytes())[1]
-    assert any(b"[rank2]: step 8 loss" in content for content in job_log)
-
-
 def test_a_watch_that_is_killed_leaves_no_half_archive(start: Start, tmp_path: Path) -> None:
     """Killed amid the capture, it has written nothing; what lies there is whole."""
     options = ("--hang-after", "0.2", "--captures", str(tmp_path))
