@@ -183,7 +183,9 @@ _RULES = (
     _rule(
         "credentials",
         "://",
-        r"(://)(?!<redacted:credentials>)[^\s/:@'\"]{0,256}:[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
+        # A mark in the name holds no colon before a password.
+        r"(://)(?!<redacted:credentials>)(?:<redacted:[a-z-]{1,16}>|(?!<redacted:)[^\s/:@'\"]){0,256}"
+        r":[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
         r"(?=@)",
         gate=r"://[^\s/'\"]+@",
     ),

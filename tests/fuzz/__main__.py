@@ -85,13 +85,15 @@ class Fuzzer:
         for _ in range(3):  # caches fill
             for seed in target.seeds:
                 refuse_quietly(target.run, seed)
+        self._begun_s = time.process_time()  # the processor's; beside other work it is far less
         self._end = time.monotonic() + seconds
 
     def one(self, data: bytes) -> None:
         """Try one input; when the time is over, say what was done and end the process."""
         if time.monotonic() > self._end:
             print(f"{self._name}: {self.count} inputs, {self.refused} refused, ", end="")
-            print(f"{len(self._known)} kinds of failure", flush=True)
+            print(f"{len(self._known)} kinds of failure, ", end="")
+            print(f"{time.process_time() - self._begun_s:.0f} s of processor time", flush=True)
             os._exit(0)  # libFuzzer would go on after an exception
         self.count += 1
         place = self._failure(data)

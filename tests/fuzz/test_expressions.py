@@ -37,7 +37,7 @@ SHORT_TEXTS = {
     "kb/knowledge/hardware.py:_FORM": 64,  # MAX_NAME
     "data/stack_places.yaml": 300,  # MAX_FRAME
 }
-# Expressions that read only files of `data/`, which whoever installs the product wrote, or pages.
+# Expressions that read only files of `data/` or of the page, which came with the product.
 OWN_FILES = {
     "kb/chat/answers/notes.py:_BLOCK",
     "kb/knowledge/notes.py",
