@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from app.inputs.in_order import in_order
 from ingest import Ingestor
 from ingest.types import FileReading
 from kb.bootstrap import open_service
-from kb.errors import InputError
+from kb.errors import InputError, MissingExtraError
 from kb.incidents.archive import ArchivedLog
 from kb.service import Service
 from kb.settings import Settings
@@ -255,6 +256,28 @@ def test_two_processes_do_what_one_does(
     assert reports[0] == reports[1]
     assert reports[0].added == 1
     assert sinks[0].entries == sinks[1].entries
+
+
+@pytest.mark.slow
+def test_ray_does_what_one_process_does(few: Service, logs: Path) -> None:
+    """A real Ray of this machine writes the same lines in the same order."""
+    pytest.importorskip("ray", reason="needs the extra ray, 600 MB")
+    one, two = logs.parent / "one.jsonl", logs.parent / "two.jsonl"
+    summary = run(few, logs, one).summary
+    assert run(few, logs, two, ray="local").summary == summary
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_without_ray_its_extra_is_named(
+    few: Service, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says what to install; nothing is written."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    out = logs.parent / "out.jsonl"
+    with pytest.raises(MissingExtraError) as refused:
+        run(few, logs, out, ray="127.0.0.1:1")
+    assert "timeout-kb[ray]" in refused.value.todo
+    assert out.read_bytes() == b""
 
 
 def test_the_verb_shows_tables_and_gives_json(
