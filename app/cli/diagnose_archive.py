@@ -40,7 +40,7 @@ ERROR_CHARS = 70  # of a group's first error
 @click.option("--group", is_flag=True, help="Show the failures of one kind together.")
 @click.option("--since", default="", metavar="DATE", help="Leave out files older than this day.")
 @click.option(
-    "--picture",
+    "--chart",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.svg",
     help="Draw the causes by week there.",
@@ -56,7 +56,7 @@ def command(
     ray: str,
     group: bool,
     since: str,
-    picture: Path | None,
+    chart: Path | None,
     language: Language | None,
     form: str,
 ) -> None:
@@ -87,8 +87,8 @@ def command(
         named = titles.get(cause)
         return named.get(words.language) if named else cause
 
-    if picture is not None:
-        _draw(run, picture, title, words)
+    if chart is not None:
+        _draw(run, chart, title, words)
     if form == "json":
         write_json(run)
         return
@@ -97,16 +97,16 @@ def command(
     note(words("archive.out", path=plain(str(out))))
 
 
-def _draw(run: ArchiveRun, picture: Path, title: Callable[[str], str], words: Words) -> None:
+def _draw(run: ArchiveRun, chart: Path, title: Callable[[str], str], words: Words) -> None:
     from app.render.weeks_picture import weeks_picture
     from kb.errors import InputError
 
     try:
-        picture.write_text(
+        chart.write_text(
             weeks_picture(run.summary.weeks, title, words("archive.others")), encoding="utf-8"
         )
     except OSError as error:
-        what = f"{picture} cannot be written: {error.strerror or ''}"
+        what = f"{chart} cannot be written: {error.strerror or ''}"
         raise InputError(what, todo="choose another file", reason="unreadable") from error
 
 

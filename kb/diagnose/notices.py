@@ -42,7 +42,7 @@ def notices_of(
         if is_due(notice, today) and (not notice.causes or set(notice.causes) & set(causes))
     ]
     if not is_searched:
-        text = words("diagnosis.not_searched")
+        text = words("warning.not_searched")
         found.append(AnswerNotice(kind="not_searched", id="index", text=text))
     return tuple(found)
 

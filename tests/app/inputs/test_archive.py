@@ -287,7 +287,7 @@ def test_the_verb_shows_tables_and_gives_json(
     out = logs / "out.jsonl"
     words = ["diagnose-archive", str(logs), "--out", str(out), "--group", "--lang", "en"]
     picture = logs.parent / "weeks.svg"
-    words += ["--picture", str(picture)]
+    words += ["--chart", str(picture)]
     state = State(settings_source=lambda: few.settings)
     assert cli.run(words, state=state) == 0
     shown = capsys.readouterr().out
