@@ -94,6 +94,9 @@ TRUTH: dict[str, tuple[list[str], ...]] = {
     "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=7200": (["no_effect"], *([["never_fixes"]] * 3)),
     "HCCL_CONNECT_TIMEOUT=7200": ([],) * 4,
     "HCCL_CONNECT_TIMEOUT=36000": (["wrong_value"],) * 4,
+    "NCCL_P2P_LEVEL=pix": (["wrong_value"],) * 4,
+    "NCCL_P2P_LEVEL=C2C": ([],) * 4,
+    "--watchdog-timeout 0": (["wrong_value"],) * 4,
     "HCCL_EXEC_TIMEOUT=600": (["lowers_default"],) * 4,
     "HCCL_EXEC_TIMEOUT=0": (["hides_cause"],) * 4,
     "RCCL_MSCCL_ENABLE=0": (["debug_only"],) * 4,
@@ -334,7 +337,11 @@ def test_no_default_is_of_a_version_without_the_setting(advice: tuple[Advice, ..
         product, _, first = entry.since.partition(">=")
         for default in entry.defaults:
             for wording in default.versions:
-                begins = re.match(rf"{re.escape(product)}>=([0-9.]+)", wording) if first else None
+                begins = (
+                    re.match(rf"{re.escape(product)}>=([0-9]+(?:[.][0-9]+)*)", wording)
+                    if first
+                    else None
+                )
                 if begins is not None:
                     numbers = [tuple(map(int, v.split("."))) for v in (begins[1], first)]
                     assert numbers[0] >= numbers[1], f"{entry.id}: {wording}"
