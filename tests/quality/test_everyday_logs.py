@@ -40,12 +40,13 @@ def test_cause_and_first_step_are_an_engineers(service: Service, row: dict[str, 
     assert not row["fixes"] or answer.first_fix.fix in row["fixes"]  # type: ignore[operator]
 
 
-# Asked once before anything was learned from them: 31 of 60 right, 34 with what is as defensible.
-FIRST, DEFENSIBLE = 46, 51  # floors, two below what was measured after learning
+# Asked once before anything was learned from them: 31 of 60 right, 34 with what is as defensible; of the
+# fifty of batch c, most of which tell it by one ordinary line, 28 and 29.
+FIRST, DEFENSIBLE = 83, 89  # floors, two below what was measured after learning
 
 
 def test_most_logs_of_a_fresh_writer_are_read_right(service: Service) -> None:
-    """Sixty logs of every cause, half of them hard, by somebody who had not seen the program."""
+    """Logs of every cause, half of them hard, by two people who had not seen the program."""
     text = Path(__file__).with_name("failure_logs.jsonl").read_text("utf-8")
     right = defensible = 0
     for row in map(json.loads, text.splitlines()):

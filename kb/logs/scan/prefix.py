@@ -28,9 +28,11 @@ _RANK = (
     (
         ("ank", "RANK"),
         re.compile(
-            r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[ =:]{0,3}([0-9]{1,6})(?![0-9A-Za-z_])"
+            r"\b(?:GLOBAL_RANK|global[_ ]rank|RANK|[Rr]ank)[\"']?[ =:]{0,3}"
+            r"([0-9]{1,6})(?![0-9A-Za-z_])"
         ),
     ),
+    ((" r", "[r"), re.compile(r"(?:^|[\[ ])r([0-9]{1,5})(?:\]| \|)")),  # a program's own short form
     (("TP",), re.compile(r"\[(?:[^\]]{0,60} )?TP([0-9]{1,4})(?: [A-Z]{2}[0-9]+)*\]")),  # SGLang
     (("Worker_TP",), re.compile(r"\((?:Vllm)?Worker_TP([0-9]{1,4})[_ ]")),
     (
