@@ -40,8 +40,8 @@ def test_cause_and_first_step_are_an_engineers(service: Service, row: dict[str, 
     assert not row["fixes"] or answer.first_fix.fix in row["fixes"]  # type: ignore[operator]
 
 
-# Asked once before anything was learned from them: 31 of 60 right, 34 with what is as defensible; of the
-# fifty of batch c, most of which tell it by one ordinary line, 28 and 29.
+# Asked once before anything was learned from them: 31 of 60 right, 34 with what is as defensible;
+# of the fifty of batch c, most of which tell it by one ordinary line, 28 and 29.
 FIRST, DEFENSIBLE = 83, 89  # floors, two below what was measured after learning
 
 
