@@ -78,7 +78,7 @@ def test_tables_by_setting_and_route(state: State, capsys: pytest.CaptureFixture
     assert list(crossing) == ROUTES
     assert list(crossing["hybrid"]) == COLUMNS
     assert crossing["lexical"]["MRR"] == "0.000 [0.00, 0.00]"
-    assert crossing["hybrid"]["recall@1"] == "1.000 [1.00, 1.00]"
+    assert crossing["hybrid"]["recall@5"] == "1.000 [1.00, 1.00]"
 
 
 def test_threads_add_their_tables(
