@@ -96,6 +96,11 @@ def opinion(ask: str) -> str:
     return json.dumps({"causes": {"shm-limits": 0.6, "network-config": 0.2}, "ask": ask})
 
 
+def own_log(visitor: str) -> str:
+    """A log that no other visitor pastes, in a line the model is sent: an answer is asked once."""
+    return LOG.replace("CUDA out of memory.", f"CUDA out of memory. Batch {visitor}.")
+
+
 def slot(here: Visit) -> Any:
     """The model's place on the page."""
     return here.page.locator(".st-key-tk_second")
@@ -116,8 +121,7 @@ def test_nothing_moves_when_the_model_has_read(
 ) -> None:
     """By itself its place changes and nothing else: causes, unfolded lines, a half-typed word."""
     here = arrive(language=language, phone=phone)
-    # Each visitor has a log of their own: what was answered is not asked again.
-    here.diagnose(f"{LOG}step {language} {phone} {fails}\n")
+    here.diagnose(own_log(f"{language}{phone:d}{fails:d}"))
     expect(slot(here)).to_contain_text("tiny")
     shot = f"second-{language}-{'phone' if phone else 'desktop'}"
     if not fails:
@@ -159,7 +163,7 @@ def test_the_page_stops_asking(arrive: Arrive, release: Callable[[str], None]) -
         sent.append(frame)
 
     opened.value.on("framesent", note)
-    here.diagnose(f"{LOG}step stops\n")
+    here.diagnose(own_log("stops"))
     before = len(sent)
     with opened.value.expect_event("framesent"):
         pass
@@ -175,7 +179,7 @@ def test_the_page_stops_asking(arrive: Arrive, release: Callable[[str], None]) -
 def test_a_hostile_model_is_shown_as_text(arrive: Arrive, release: Callable[[str], None]) -> None:
     """What it asks is characters, before and after its answer is chosen."""
     here = arrive(language="en")
-    here.diagnose(f"{LOG}step hostile\n")
+    here.diagnose(own_log("hostile"))
     release(opinion(" ".join(LINES[:2])))
     expect(slot(here)).to_contain_text("<script>window.hostile=1;alert(1)</script> <img src=")
     nothing_happened(here)
