@@ -19,7 +19,8 @@ import pytest
 from app.api.auth import add_key, keys_path
 from app.cli import main as cli
 from app.cli.common import State
-from app.cli.serve import announce
+from app.cli.serve import EXAMPLE, announce
+from kb.bootstrap import open_service
 from kb.settings import Settings
 from tests.app.conftest import Started
 
@@ -59,6 +60,15 @@ def test_the_example_works_as_printed(
     add_key(keys_path(settings), "one", "read")
     announce(settings, server)
     assert "-H 'Authorization: Bearer KEY' -T" in capfd.readouterr().err
+
+
+def test_the_example_is_understood(home: Path) -> None:
+    """The shipped knowledge names the rank and what it lacked."""
+    service = open_service(Settings(home=home))
+    answer = service.diagnose_text(EXAMPLE.replace(r"\n", "\n"), language="en")
+    service.close()
+    assert (answer.status, answer.headline) == ("diagnosed", "Rank 3 ran out of GPU memory")
+    assert answer.causes[0].id == "rank-crash"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
