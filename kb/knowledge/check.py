@@ -51,6 +51,7 @@ def check_knowledge(data: Path) -> Iterator[DataError]:
         yield from wrong_references(knowledge)
         yield from _misspelt_frameworks(knowledge)
         yield from _long_titles(knowledge.cases)
+        yield from _upgrades_without_end(knowledge.cases)
 
 
 def check_case(path: Path, data: Path) -> Iterator[DataError]:
@@ -74,6 +75,7 @@ def check_case(path: Path, data: Path) -> Iterator[DataError]:
             what = f"{path.name}: sources: {source.url!r} is no address"
             yield DataError(what, todo="begin it with https://")
     yield from _long_titles([case])
+    yield from _upgrades_without_end([case])
 
 
 def check_site(knowledge: Knowledge, folder: Path) -> Iterator[DataError]:
@@ -111,6 +113,18 @@ def _long_titles(cases: Iterable[Entry]) -> Iterator[DataError]:
             if len(title) > most:
                 what = f"{case.id}.md: the title in {language} has {len(title)} characters"
                 yield DataError(what, todo=f"say it in {most}")
+
+
+def _upgrades_without_end(cases: Iterable[Entry]) -> Iterator[DataError]:
+    """Upgrades kept from all older releases: those who need one run a release before it."""
+    for case in cases:
+        for fix in case.fixes:
+            if not fix.title.get("en").startswith("Upgrade"):
+                continue
+            for versions in fix.applies_to.versions:
+                if ">" in versions and "<" not in versions:
+                    what = f"{case.id}.md: versions: {versions!r} hides an upgrade from older ones"
+                    yield DataError(what, todo="name those that need it, as in torch<2.6")
 
 
 def _misspelt_frameworks(knowledge: Knowledge) -> Iterator[DataError]:

@@ -54,6 +54,15 @@ TITLE = "title: {zh: 把 NCCL_IB_TIMEOUT 恢复到正常量级, en: "
         ),
         pytest.param(
             CASE,
+            TITLE,
+            "title: {zh: 升级, en: Upgrade}\n    applies_to: {versions: ['torch>=2.6']}\n"
+            "    steps: [{zh: 升级, en: Upgrade}]\n  - " + TITLE,
+            f"{NAME}: versions: 'torch>=2.6' hides an upgrade from older ones"
+            " — name those that need it, as in torch<2.6",
+            id="upgrade of those who have it",
+        ),
+        pytest.param(
+            CASE,
             "stage: train",
             "stage: train\nbackend: gloo",
             f"{NAME} line 14: 'backend' stands twice, first on line 12"
