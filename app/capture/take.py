@@ -279,10 +279,19 @@ def _is_evidence(text: bytes) -> bool:
 
 
 def _dump_prefixes(environ: Mapping[str, str]) -> Iterator[str]:
-    """Where torch writes dumps: as a variable says, else at its defaults, the old and the new."""
+    """Where torch writes dumps: as a variable says, else at the defaults of its releases.
+
+    These are ``/tmp`` up to 2.6, the cache folder since 2.7, there under a new name since 2.9.
+    """
     named = [environ[name] for name in _TEMP_FILES if environ.get(name)]
-    cache = environ.get("XDG_CACHE_HOME") or f"{environ.get('HOME', '/root')}/.cache"
-    defaults = ("/tmp/nccl_trace_rank_", f"{cache}/torch/comm_lib_trace_rank_")  # noqa: S108
+    home = f"{environ.get('HOME', '/root')}/.cache/torch"
+    cache = f"{environ['XDG_CACHE_HOME']}/torch" if environ.get("XDG_CACHE_HOME") else home
+    defaults = (
+        "/tmp/nccl_trace_rank_",  # noqa: S108
+        f"{home}/nccl_trace_rank_",
+        f"{home}/comm_lib_trace_rank_",
+        f"{cache}/comm_lib_trace_rank_",
+    )
     yield from named or defaults
 
 

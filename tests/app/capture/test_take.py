@@ -113,6 +113,29 @@ def test_torch_is_asked_for_its_dump(capture: HostCapture) -> None:
     assert "capture.no_dumps" not in {gap.label for gap in capture.host.gaps}
 
 
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("HOME", "nccl_trace_rank_3"),
+        ("HOME", "comm_lib_trace_rank_3"),
+        ("XDG_CACHE_HOME", "comm_lib_trace_rank_3"),
+    ],
+)
+def test_a_dump_is_found_where_its_release_of_torch_writes_it(
+    tmp_path: Path, variable: str, name: str
+) -> None:
+    """Where no variable names a place: the cache folder, under the older name and the newer."""
+    environ = {"HOME": str(tmp_path / "HOME"), "XDG_CACHE_HOME": str(tmp_path / "XDG_CACHE_HOME")}
+    folder = tmp_path / variable / (".cache/torch" if variable == "HOME" else "torch")
+    folder.mkdir(parents=True)
+    (folder / name).write_text(DUMP)
+    taking = take._Taking(
+        CaptureRequest(processes=JobProcesses(ranks=()), environ=environ), Budget()
+    )
+    taking.dumps()
+    assert f"dumps/{name}" in {file.name.partition("/")[2] for file, _ in taking.files}
+
+
 def test_ras_is_asked_where_the_job_listens(capture: HostCapture) -> None:
     """The report is taken as it is, as evidence."""
     assert files_of(capture)["ras.txt"] == DEAD
