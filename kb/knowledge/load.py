@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,8 @@ import msgspec
 from kb.errors import DataError
 from kb.files.checked import read_checked, write_checked
 from kb.files.state_folder import make_state_folder
+from kb.knowledge.paraphrases import FOLDER as PARAPHRASES
+from kb.knowledge.paraphrases import load_paraphrases, with_paraphrases
 from kb.knowledge.schema import Decode, nearest, parse_yaml
 from kb.knowledge.versions import is_specifier
 from kb.types.entries import Entry
@@ -147,6 +149,7 @@ def knowledge_files(data: Path) -> list[Path]:
         *sorted((data / "labels").glob("*.yaml")),
         *sorted((data / "cases").glob("*.md")),
         *sorted((data / "notes").glob("*.md")),
+        *sorted((data / PARAPHRASES).glob("*.jsonl")),
     ]
 
 
@@ -178,7 +181,8 @@ def knowledge_digest(data: Path, site: Path | None = None) -> str:
 def load_knowledge(data: Path, *, cache: Path | None = None, site: Path | None = None) -> Knowledge:
     """Read and check the knowledge under `data`; with `cache` (a folder) keep and reuse the result.
 
-    `site` is a folder of the team's own knowledge, see `kb.knowledge.site`.
+    `site` is a folder of the team's own knowledge, see `kb.knowledge.site`. The cases are searched
+    by their paraphrases, too.
 
     Raises:
         DataError: a file is missing or breaks its schema; the message names file and field.
@@ -190,6 +194,8 @@ def load_knowledge(data: Path, *, cache: Path | None = None, site: Path | None =
         with contextlib.suppress(msgspec.DecodeError):  # of a program with another format
             return msgspec.json.decode(content, type=Knowledge)
     knowledge = read_knowledge(data, digest=digest)
+    told = load_paraphrases(data / PARAPHRASES)
+    knowledge = replace(knowledge, cases=with_paraphrases(knowledge.cases, told))
     if site is not None:
         from kb.knowledge.site import with_site
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kb.embed.base import Embedder
 from kb.errors import InputError, UnreachableStoreError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
+from kb.knowledge.paraphrases import ASKED_ROLE
 from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker, Weigh, missing_words
 from kb.search.similarity import (
     SIMILAR_ENOUGH,
@@ -42,6 +43,7 @@ REACHABLE_TERMS = 8  # rarest own words a good chunk can be expected to have
 SIGNATURE_POOL = 20  # chunks proposed for the log lines of their entry
 SIGNATURE_SLACK = 10  # entries below the limit that a log line may still lift
 HEALTHY_ROLE = "verify"  # of the passages that tell of a job that runs
+RARELY_SHOWN = (HEALTHY_ROLE, ASKED_ROLE)  # roles of passages in whose place others are shown
 LIMIT_MAX = 1000  # hits a question may ask for
 CACHED_HEADS = 2048  # heads of entries in memory, about 4 KB each
 WORDS_CACHED = 8192  # words of questions with what they tell, about 500 bytes each
@@ -447,27 +449,38 @@ class Searcher:
     def _passages(self, candidates: _Candidates, shown: Sequence[int]) -> dict[int, ChunkRow]:
         """The chunk to show of each entry, by the position of its best one.
 
-        How a fix is verified tells of a job that runs: the next best in its language is shown
-        where there is one.
+        How a fix is verified tells of a job that runs, and a paraphrase is nobody's account: the
+        next best in its language is shown where there is one.
         """
         rows = {row.number: row for row in self._store.chunks(candidates.numbers[shown].tolist())}
         best = {at: row for at in shown if (row := rows.get(int(candidates.numbers[at])))}
-        healthy = [at for at, row in best.items() if row.role == HEALTHY_ROLE]
-        if not healthy:
+        rare = [at for at, row in best.items() if row.role in RARELY_SHOWN]
+        if not rare:
             return best
-        others = np.isin(candidates.owners, candidates.owners[healthy])
+        others = np.isin(candidates.owners, candidates.owners[rare])
         order = np.argsort(-candidates.likeness[others], kind="stable")
         numbers = candidates.numbers[others][order].tolist()
         more = {row.number: row for row in self._store.chunks(numbers)}
-        for at in healthy:
+        for at in rare:
             fitting = (
                 row
                 for number in numbers
                 if (row := more.get(number)) and row.entry == best[at].entry
-                if row.role != HEALTHY_ROLE and row.language == best[at].language
+                if row.role not in RARELY_SHOWN and row.language == best[at].language
             )
-            best[at] = next(fitting, best[at])
+            best[at] = next(fitting, None) or self._own_words(best[at])
         return best
+
+    def _own_words(self, row: ChunkRow) -> ChunkRow:
+        """The beginning of an entry in place of its paraphrases; another chunk as it is."""
+        if row.role != ASKED_ROLE:
+            return row
+        entry = self._store.get(row.chunk_id.rpartition("#")[0])
+        own = [chunk for chunk in entry.chunks if chunk.role != ASKED_ROLE]
+        chunk = next((chunk for chunk in own if chunk.language == row.language), own[0])
+        return replace(
+            row, chunk_id=chunk.id, role=chunk.role, language=chunk.language, text=chunk.text
+        )
 
 
 def _scores_of(numbers: Numbers, known: Mapping[int, float]) -> Scores:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kb.errors import InputError
 from kb.index.live import SearchIndex
+from kb.knowledge.paraphrases import ASKED_ROLE
 from kb.search.searcher import Searcher
 from kb.search.similarity import SIMILAR_ENOUGH
 from kb.store import Store
@@ -230,6 +231,18 @@ def test_how_a_fix_is_verified_is_shown_last(tmp_path: Path) -> None:
     assert asked.snippet == "the loader stalls here"
     alone = make_searcher(tmp_path / "alone", [replace(entry, chunks=(verify,))])[2]
     assert alone.search("the loader stalls no more").hits[0].snippet == "the loader stalls no more"
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_a_paraphrase_finds_and_is_not_shown(tmp_path: Path, *, asked_first: bool) -> None:
+    """What people could say leads to the entry; what is shown are the entry's own words."""
+    entry = make_entry("a", "the loader stalls", "workers compete")
+    asked = Chunk(id="a#2", entry_id="a", role=ASKED_ROLE, language="en", text="reading is slow")
+    searcher = make_searcher(tmp_path, [replace(entry, chunks=(*entry.chunks, asked))])[2]
+    query = "reading is slow" if asked_first else "reading is slow compete"
+    hit = searcher.search(query).hits[0]
+    assert (hit.entry_id, hit.role) == ("a", entry.chunks[0].role)
+    assert hit.snippet in ("the loader stalls", "workers compete")
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])
