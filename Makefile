@@ -40,7 +40,7 @@ run: $(VENV)/.run
 	$(BIN)/timeout-kb up $(ADDRESS)
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

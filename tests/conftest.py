@@ -24,6 +24,28 @@ hypothesis_settings.register_profile("untimed", deadline=None)
 hypothesis_settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parent.parent
+LONGEST_FIRST = (
+    "kb/evaluation/test_floors.py",
+    "app/cli/test_learn.py",
+    "kb/evaluation/test_search_quality.py",
+    "browser/test_reach.py",
+    "app/cli/test_up.py",
+    "ingest/test_crash.py",
+    "fuzz/test_expressions.py",
+    "app/test_doctor.py",
+    "browser/test_second_reading.py",
+    "browser/test_lookup.py",
+    "app/cli/test_serve.py",
+    "test_wheel.py",
+    "browser/test_diagnose.py",
+    "quality/invariance/test_invariance.py",
+    "app/cli/test_check_data.py",
+    "app/test_shared_store.py",
+    "kb/chat/test_store.py",
+    "app/test_second_reader.py",
+    "app/cli/test_serve_workers.py",
+    "kb/knowledge/test_check.py",
+)
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +140,12 @@ def _stores_on_postgres(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that open the whole service, so that `make mutation` can leave them out."""
+    """Files that take minutes go first: begun last, one alone would keep the others waiting.
+
+    Tests that open the whole service are marked, so that `make mutation` can leave them out.
+    """
+    place = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
     for item in items:
         if {"service", "real"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("service")

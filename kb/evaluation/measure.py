@@ -306,14 +306,15 @@ def case_twins(
     rank: Rank,
     *,
     lines: bool,
+    cases: Sequence[Entry] | None = None,
 ) -> list[Twin]:
-    """The first causes of every case's symptoms, in the order of the cases.
+    """The first causes of the symptoms of `cases`, by default of all, in their order.
 
     With `lines` the case's log lines stand below, which both languages share, as people paste them.
     """
     posted = {thread_address(thread.url) for thread in threads}
     twins = []
-    for case in service.knowledge.cases:
+    for case in service.knowledge.cases if cases is None else cases:
         verdicts: dict[Language, Verdict] = {
             language: judge(_report(case, language, lines), service, (case.id,))
             for language in ("zh", "en")

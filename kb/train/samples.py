@@ -148,11 +148,16 @@ def thread_samples(
     ]
 
 
-def case_samples(service: Service, relations: Relations) -> list[Sample]:
-    """The symptoms of every shipped case, a sample a language; the case itself does not vote."""
+def case_samples(
+    service: Service, relations: Relations, cases: Sequence[Entry] | None = None
+) -> list[Sample]:
+    """The symptoms of `cases`, by default of all shipped ones, a sample a language.
+
+    The case itself does not vote.
+    """
     return [
         case_sample(case, judge(section.text, service, (case.id,)), relations)
-        for case in service.knowledge.cases
+        for case in (service.knowledge.cases if cases is None else cases)
         if case.causes[0].id != UNKNOWN
         for section in case.sections
         if section.role == "symptoms"

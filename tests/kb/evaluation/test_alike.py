@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kb.bootstrap import open_service
 from kb.diagnose.likeness import ALIKE
 from kb.evaluation.alike import ShownCase, alike_figures, not_alike, shown_cases
 from kb.service import Service
+from kb.settings import Settings
 from kb.train.threads import LabelledThread
 
+REPORTS = 50  # of each file
 CASE = ShownCase(
     thread="t",
     causes=("uneven-data", "rank-crash"),
@@ -37,7 +42,27 @@ def test_shares_by_place_and_score() -> None:
     assert not_alike([CASE, OTHER, SURE]) == [SURE, OTHER]
 
 
-def test_cases_are_shown_for_threads_that_can_be_judged(shipped: Service) -> None:
+@pytest.fixture
+def service(tmp_path: Path, data_dir: Path) -> Iterator[Service]:
+    """The shipped knowledge, with a part of its cases and reports: the fit takes seconds."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for part in data_dir.iterdir():
+        if part.name not in ("cases", "reports"):
+            (data / part.name).symlink_to(part)
+    (data / "cases").mkdir()
+    (data / "reports").mkdir()
+    for file in data_dir.glob("reports/*.jsonl"):
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        (data / "reports" / file.name).write_text("".join(lines[:REPORTS]), "utf-8")
+    for case in data_dir.glob("cases/*shm*.md"):
+        (data / "cases" / case.name).symlink_to(case)
+    opened = open_service(Settings(home=tmp_path / "home", data=data))
+    yield opened
+    opened.close()
+
+
+def test_cases_are_shown_for_threads_that_can_be_judged(service: Service) -> None:
     """In order of place, none below the limit; a thread that says too little is left out."""
     thread = LabelledThread(
         id="own/1",
@@ -52,7 +77,7 @@ def test_cases_are_shown_for_threads_that_can_be_judged(shipped: Service) -> Non
         measurable=True,
     )
     silent = replace(thread, id="own/2", url="https://example.org/own/2", measurable=False)
-    shown = shown_cases(shipped, [thread, silent])
+    shown = shown_cases(service, [thread, silent])
     assert shown
     assert {one.thread for one in shown} == {"own/1"}
     assert [one.place for one in shown] == list(range(1, len(shown) + 1))
