@@ -12,7 +12,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from kb.text.personal_data import PERSONAL_RULES
+from kb.text.secret_blocks import ContinuedSecret, SecretManifest
 from kb.text.secret_commands import COMMAND_RULES
+from kb.text.secret_rule import SecretRule
 from kb.text.secret_tokens import TOKEN_RULES
 from kb.text.secret_values import VALUE_RULES
 
@@ -25,16 +27,20 @@ MAX_NAME = 1024  # characters of a path in which words are looked for; a name ha
 _INVISIBLE = re.compile("\x1b\\[[0-9;]{0,32}[mKGHJ]|[\u200b-\u200d\u2060\ufeff\u00ad]")
 # The letters, digits and signs of full width, each with its ASCII form; the punctuation of Chinese
 # sentences stays as it is.
-_WIDE = {n + 0xFEE0: n for n in range(0x21, 0x7F) if chr(n) not in "!(),:;?"}
+_WIDE = {n + 0xFEE0: n for n in range(0x21, 0x7F) if chr(n) not in "!(),:;?~"}
 _IS_WIDE = re.compile(f"[{''.join(map(chr, _WIDE))}]")
-_RULES = (*TOKEN_RULES, *VALUE_RULES, *COMMAND_RULES, *PERSONAL_RULES)
+_RULES: tuple[SecretRule | SecretManifest | ContinuedSecret, ...] = (
+    *TOKEN_RULES,
+    SecretManifest(),
+    *VALUE_RULES,
+    *COMMAND_RULES,
+    *PERSONAL_RULES,
+    ContinuedSecret(),
+)
 
 
-def _gate() -> Callable[[str], object]:
-    """Tells whether any rule can match, in one pass: nearly all lines of a log hold no secret.
-
-    It is looser than the rules, so it changes nothing but the time they take.
-    """
+def _gate(*expressions: str) -> Callable[[str], object]:
+    """Tells whether any of the expressions matches, in one pass and in any case of letters."""
     import re2
 
     options = re2.Options()
@@ -43,13 +49,17 @@ def _gate() -> Callable[[str], object]:
     # A set of one: it only says yes or no, in half the time. Its automaton is one of some hundred
     # short words, far below the memory at which re2 gives up on a set.
     gate = re2.Set.SearchSet(options)
-    gate.Add("|".join(sorted({rule.gate for rule in _RULES})))
+    gate.Add("|".join(sorted(set(expressions))))
     gate.Compile()
     match: Callable[[str], object] = gate.Match
     return match
 
 
-_suspicious = _gate()
+# Whether any rule can match: nearly all lines of a log hold no secret. The gate is looser than the
+# rules, so it changes nothing but the time they take; and so is what each
+# rule asks for itself.
+_suspicious = _gate(*(rule.gate for rule in _RULES))
+_gates = tuple(_gate(rule.closer) for rule in _RULES)
 # The letters beyond ASCII that count as Latin ones where case is ignored, for `re` and not for the
 # gate, and what has no UTF-8. https://docs.python.org/3/library/re.html#re.IGNORECASE
 _BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
@@ -57,10 +67,12 @@ _BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
 
 def is_clean(text: str) -> bool:
     """Whether nothing in `text` can be a secret; then no part of it holds one either."""
-    if not text.isascii() and _BEYOND_THE_GATE.search(text):
+    if text.isascii():
+        return not _suspicious(text) and ("\x1b" not in text or not _suspicious(_plain(text)))
+    if _BEYOND_THE_GATE.search(text) or _suspicious(text):
         return False
     plain = _plain(text)
-    return not _suspicious(text) and (plain is text or not _suspicious(plain))
+    return plain is text or not _suspicious(plain)
 
 
 def _plain(text: str) -> str:
@@ -112,9 +124,10 @@ def _by_rules(text: str) -> tuple[str, int]:
     if is_clean(text):
         return text, 0
     lowered = text.lower()
+    beyond = not text.isascii() and _BEYOND_THE_GATE.search(text)
     total = 0
-    for rule in _RULES:
-        if any(trigger in lowered for trigger in rule.triggers):
+    for rule, gate in zip(_RULES, _gates, strict=True):
+        if any(trigger in lowered for trigger in rule.triggers) and (beyond or gate(text)):
             text, count = rule.apply(text)
             total += count
     return text, total

@@ -16,13 +16,18 @@ WORD = rf"(?:(?<![A-Za-z0-9_-])|{ENCODED})"
 START = rf"(?:(?<![A-Za-z0-9_.-])|{ENCODED})"
 # Escaped where JSON stands within JSON; tripled in TOML and Python; as HTML and addresses write it.
 QUOTE = (
-    r"(?:\\{0,7}(?:['\"]{3}|['\"])|&(?:quot|apos|#0?3[49]|#x2[27]);|\\{1,4}(?:u00|x)2[27]|%2[27])"
+    r"(?:\\{0,7}(?:['\"]{3}|['\"])|&(?:quot|apos|#0?3[49]|#x2[27]);"
+    r"|\\{1,4}(?:u00|x)2[27]|%(?:25)?2[27])"
 )
-SET = r"(?:=>?|:=?|[：＝]|%3[ADad]|&(?:#(?:58|61|x3[ADad])|equals|colon);|\\{1,4}(?:u00|x)3[ADad])"
+SET = (
+    r"(?:=>?|:=?|[：＝]|%(?:25)?3[ADad]"
+    r"|&(?:#(?:58|61|x3[ADad])|equals|colon);|\\{1,4}(?:u00|x)3[ADad])"
+)
 IS = rf"(?:{SET}|是|为|is:?[ \t])"
 KEYS_OF_SECRETS = (
-    r"passwords?|passwd|passphrase|passcode|bind_?pw|rootpw|secrets?|secret[._-]?key"
+    r"passwords?|passwd|passphrase|passcode|bind_?pw|rootpw|authtok|secrets?|secret[._-]?key"
     r"|api[ ._-]?key|access[._-]?key(?:[_-]?id)?|client[_-]key[_-]data|dockerconfigjson"
+    r"|pre_?shared[_-]?key"
     r"|(?:private|account|wandb|encryption|signing|app|auth|master|storage|subscription)[_-]?key"
     r"|credentials?"
     r"|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh|gitlab|slack|bot|app|wandb|login"
@@ -44,7 +49,7 @@ HEADER = r"[A-Za-z0-9._~+/=-]"
 # tried, they halve the time of the slowest rule.
 FIRST_LETTERS = (
     r"(?-i:(?=[pP][aAwWrR]|[sS][eEiItTuUlL]|[aA][pPcCuU]|_[tT]|[bB][iIeEoO]|[rR][oOeE]|[cC][lLrR]"
-    r"|[dD][oO]|[wW][aA]|[eE][nN]|[mM][aA]|[hH][fFuU]|[gG][iIhH]|[lL][oO]|[vV][aA]))"
+    r"|[dD][oO]|[wW][aA]|[eE][nN]|[mM][aA]|[hH][fFuU]|[gG][iIhH]|[lL][oO]|[vV][aA]|[tT][oO]))"
 )
 # What no word, count or piece of code after "token:" looks like.
 RANDOM = (
@@ -62,6 +67,17 @@ CHOSEN = (
     r"(?![^\s,;)]))[!-%*+\--:=?-Z^-z~]{6,4096}"
 )
 
+# Letters of both cases and figures, or a hash: what a sentence says behind "the secret".
+MIXED = (
+    r"(?-i:(?=[a-z0-9+/]{0,64}[A-Z])(?=[A-Z0-9+/]{0,64}[a-z])(?=[A-Za-z+/]{0,64}[0-9])"
+    r"[A-Za-z0-9+/]{16,4096}={0,2}|[0-9a-f]{32,64})(?![\w.=/+-]{0,1}\w)"
+)
+# A value on the line below its name is indented, quoted or alone there; a prompt has none.
+BELOW = (
+    rf"(?:[^\S\n]{{0,4}}|[^\S\n]{{0,4}}(?:[|>][+-]?[ \t]{{0,4}})?\n(?:[ \t]{{1,16}}"
+    rf"|(?={QUOTE}|{CHOSEN}[ \t]{{0,4}}(?:\n|\Z))))"
+)
+
 
 def _any(_secret: str) -> bool:
     return True
@@ -72,6 +88,7 @@ class SecretRule:
     """One kind of secret; `triggers` are lower-case pieces of which one stands in any hit.
 
     So does `gate`, an expression of RE2; it is wanted where the triggers stand on many lines.
+    `closer`, where there is one, is asked of a text in which the gate stands, and may be dearer.
     `accepts` says of what would be replaced whether it is a secret: where a sum must be right.
     """
 
@@ -79,6 +96,7 @@ class SecretRule:
     triggers: tuple[str, ...]
     expression: re.Pattern[str]
     gate: str
+    closer: str
     accepts: Callable[[str], bool] = _any
 
     def apply(self, text: str) -> tuple[str, int]:
@@ -103,9 +121,10 @@ def secret_rule(
     expression: str,
     *,
     gate: str = "",
+    closer: str = "",
     accepts: Callable[[str], bool] = _any,
 ) -> SecretRule:
     """A rule of its kind; `triggers` are parted by ``|`` and are the gate where none is given."""
     pieces = tuple(triggers.split("|"))
     gate = gate or "|".join(map(re.escape, pieces))
-    return SecretRule(kind, pieces, re.compile(expression), gate, accepts)
+    return SecretRule(kind, pieces, re.compile(expression), gate, closer or gate, accepts)

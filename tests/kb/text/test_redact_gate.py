@@ -23,10 +23,11 @@ PIECES = sorted(
 def by_all_rules(text: str) -> tuple[str, int]:
     """The rules one after the other, whatever the text."""
     total = 0
+    done = sys.modules["kb.text.redact"]._plain(text)
     for rule in RULES:
-        text, count = rule.apply(text)
+        done, count = rule.apply(done)
         total += count
-    return text, total
+    return (done, total) if total else (text, 0)
 
 
 @settings(max_examples=1500, deadline=None)
