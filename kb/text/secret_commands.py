@@ -58,7 +58,8 @@ COMMAND_RULES = (
         rf"|(\b(?:echo|printf) (?:-[ne] )?['\"]?)(?!<redacted)(?>{CHOSEN})"
         r"(?=['\"]? ?\| ?base64(?! ?(?:-d|-D|--decode)))",
         gate="curl |sshpass | login |mysql|redis-cli |ipmitool |openssl |ldap|mongo|lftp "
-        "|https? -|vault login|htpasswd |rabbitmqctl |keytool |(?:plink|pscp|psftp) |freerdp|sqlcmd |bcp |mosquitto_"
+        "|https? -|vault login|htpasswd |rabbitmqctl |keytool |(?:plink|pscp|psftp) |freerdp"
+        "|sqlcmd |bcp |mosquitto_"
         "|sqlplus |smbclient |sudo -s|unzip |7z |chpasswd|snmp|mc alias set |mc config host add "
         r"|\| ?base64|-stdin|--with-token",
     ),

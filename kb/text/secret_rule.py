@@ -72,10 +72,11 @@ MIXED = (
     r"(?-i:(?=[a-z0-9+/]{0,64}[A-Z])(?=[A-Z0-9+/]{0,64}[a-z])(?=[A-Za-z+/]{0,64}[0-9])"
     r"[A-Za-z0-9+/]{16,4096}={0,2}|[0-9a-f]{32,64})(?![\w.=/+-]{0,1}\w)"
 )
-# A value on the line below its name is indented, quoted or alone there; a prompt has none.
+# On the line below its name a password stands alone; a prompt is followed by anything, and the
+# head of a function by code.
 BELOW = (
-    rf"(?:[^\S\n]{{0,4}}|[^\S\n]{{0,4}}(?:[|>][+-]?[ \t]{{0,4}})?\n(?:[ \t]{{1,16}}"
-    rf"|(?={QUOTE}|{CHOSEN}[ \t]{{0,4}}(?:\n|\Z))))"
+    rf"(?:[^\S\n]{{0,4}}|[^\S\n]{{0,4}}(?:[|>][+-]?[ \t]{{0,4}})?\n[ \t]{{0,16}}"
+    rf"(?=['\"]?{CHOSEN}['\",]{{0,2}}[ \t]{{0,4}}(?:\n|\Z)))"
 )
 
 

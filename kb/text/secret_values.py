@@ -68,7 +68,8 @@ VALUE_RULES = (
         "cookie",
         "cookie",
         # Given by code and in dictionaries.
-        rf"(?i)(\bcookies?\s{{0,4}}[=:]\s{{0,4}}(?:dict\(|\{{))(?!<redacted)[^{{}}()\n]{{8,4096}}"
+        rf"(?i)(\bcookies?\s{{0,4}}[=:]\s{{0,4}}(?:dict\(|\{{))(?!<redacted)"
+        r"(?=[^{}()\n]{0,128}?[:=] ?['\"][^\s'\"]{0,64}[0-9])[^{}()\n]{8,4096}"
         rf"|(\bcookies?[ \t]{{0,4}}=[ \t]{{0,4}}{QUOTE})(?=[\w.-]{{1,64}}=[^\s=])[^\n'\"]{{4,4096}}"
         rf"|((?:set_?cookie|cookies\.set|add_cookie)\(\s{{0,4}}{QUOTE}[\w.-]{{1,64}}{QUOTE},"
         rf"\s{{0,4}}{QUOTE})(?!<redacted)[^\s'\"]{{6,4096}}",
