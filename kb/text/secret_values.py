@@ -143,7 +143,7 @@ VALUE_RULES = (
     secret_rule(
         "secret",
         "pass|pw|secret|key|credential|token|dockerconfig",
-        rf"(?i)((?:<|&lt;)[\w.:-]{{0,48}}?(?:{KEYS_OF_SECRETS})[\w.-]{{0,16}}(?:>|&gt;))"
+        rf"(?i)((?:<(?!redacted:)|&lt;)[\w.:-]{{0,48}}?(?:{KEYS_OF_SECRETS})[\w.-]{{0,16}}(?:>|&gt;))"
         rf"(?!{PLAIN_VALUE}|redacted)[^<>&\s]{{4,4096}}(?=<|&lt;)",
         gate=KEYS_OF_SECRETS,
     ),

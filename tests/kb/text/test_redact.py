@@ -115,6 +115,8 @@ SECRETS = {
         "hub.lab\tFALSE\t/\tTRUE\t1790000000\tsession\tKw4Zp9Xv2Lq",
         "Kw4Zp9Xv2Lq",
     ),
+    "phone alone": ("night shift 139-1234-5678", "139-1234-5678"),
+    "mark before a tag": (f"token=hf_{A40} x <a> token=hf_{A40}[1,3]<stderr>:x", A40),
     "json phone": ('{"to": "+14155550132"}', "4155550132"),
     "bank account": ("报销账户 6222600260001072444", "6222600260001072444"),
 }
