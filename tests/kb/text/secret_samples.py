@@ -608,13 +608,24 @@ HARMLESS: Mapping[str, Sequence[str]] = {
 }
 
 
-_FOURTH = yaml.safe_load(Path(__file__).with_name("fourth_sight.yaml").read_text("utf-8"))
-FOURTH_SIGHT: Mapping[str, Sequence[str]] = {
-    f"fourth-{kind}": (template,) for kind, template in _FOURTH["secrets"].items()
-}
-FOURTH_HARMLESS: Sequence[str] = tuple(_FOURTH["harmless"])
+def _sight(name: str) -> tuple[dict[str, Sequence[str]], Sequence[str]]:
+    """The secrets by kind and the look-alikes of a file of this folder."""
+    content = yaml.safe_load(Path(__file__).with_name(f"{name}_sight.yaml").read_text("utf-8"))
+    secrets = {f"{name}-{kind}": (text,) for kind, text in content["secrets"].items()}
+    return secrets, tuple(content["harmless"])
 
-KINDS = {**FIRST_SIGHT, **KNOWN_MISSES, **SECOND_SIGHT, **THIRD_SIGHT, **FOURTH_SIGHT}
+
+FOURTH_SIGHT, _FOURTH_HARMLESS = _sight("fourth")
+FIFTH_SIGHT, _FIFTH_HARMLESS = _sight("fifth")
+
+KINDS = {
+    **FIRST_SIGHT,
+    **KNOWN_MISSES,
+    **SECOND_SIGHT,
+    **THIRD_SIGHT,
+    **FOURTH_SIGHT,
+    **FIFTH_SIGHT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -701,8 +712,9 @@ def secrets(
 def harmless(*, each: int = 8) -> list[Sample]:
     """Look-alikes whose values must stay."""
     drawn = [s for s in _samples(HARMLESS, each, "harmless") if s.setting != "colours"]
-    fixed = [_fill(template, random.Random()) for template in FOURTH_HARMLESS]
-    return drawn + [Sample("fourth", "plain", text, values) for text, values in fixed]
+    known = (*_FOURTH_HARMLESS, *_FIFTH_HARMLESS)
+    fixed = [_fill(template, random.Random()) for template in known]
+    return drawn + [Sample("known", "plain", text, values) for text, values in fixed]
 
 
 def survives(sample: Sample, output: str) -> bool:

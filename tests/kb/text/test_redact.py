@@ -96,6 +96,29 @@ SECRETS = {
         "MIIabc\nxyz",
     ),
     "cut private key": ("-----BEGIN PRIVATE KEY-----\nMIIabc", "MIIabc"),
+    "bot behind a backslash": (f"api_key=sk-proj-{A40}\\\n{A40[3:30]}_x", A40[3:30]),
+    "quoted behind a backslash": (
+        f"KEY_TOKEN='{A40[:14]}'\\\n'{A40[5:30]}' python t.py",
+        A40[5:30],
+    ),
+    "cut for width": (f"export API_KEY={A40[:20]}\n{A40[1:33]}\nnext", A40[1:33]),
+    "cut for width twice": (f"api_key={A40}\n{A40}\n{A40[1:]}7\nnext", A40[1:]),
+    "on the next line": ('db_password:\n  "Wq5mZx9LrTk2"', "Wq5mZx9LrTk2"),
+    "folded yaml": ("db_password: >-\n  Wq5mZx9LrTk2", "Wq5mZx9LrTk2"),
+    "full-width value": ("密码：Ｈ３ｌｌｏＷｏｒｌｄ９", "Ｈ３ｌｌｏ"),
+    "no width": ("pass\u200bword: hunter\u200b22", "22"),
+    "putty": (
+        f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 2\n{A40}\n{A40}AA\nPrivate-MAC: x",
+        A40,
+    ),
+    "browser's cookies": (
+        "hub.lab\tFALSE\t/\tTRUE\t1790000000\tsession\tKw4Zp9Xv2Lq",
+        "Kw4Zp9Xv2Lq",
+    ),
+    "phone alone": ("night shift 139-1234-5678", "139-1234-5678"),
+    "mark before a tag": (f"token=hf_{A40} x <a> token=hf_{A40}[1,3]<stderr>:x", A40),
+    "json phone": ('{"to": "+14155550132"}', "4155550132"),
+    "bank account": ("报销账户 6222600260001072444", "6222600260001072444"),
 }
 FACTS = (
     "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000)",
@@ -186,7 +209,12 @@ def test_any_text_keeps_its_lines(text: str) -> None:
      "cookie: a=b;", "authorization: ", "://a:b@", 'password\\":\\"', "_token=a1", "?sig=a",
      "name: DB_PASSWORD\n", "name=a_secret value", "<password>", "&lt;a_secret&gt;a", "pass: a1",
      "the password is a1", "ak=a1", "ak/sk: a1/", "auth: a1", "mysql -a ", "openssl pass:",
-     "echo a", "phone ", "身份证1", "&key=a1", "%3A%2F%2Fa%3A", "\x1b[31m", "password=\x1b[3"],
+     "echo a", "phone ", "身份证1", "&key=a1", "%3A%2F%2Fa%3A", "glrt-a", "sk-a1-", "cookies={'",
+     "sessionid=a1", "*:*:a:b:A1",
+     'variable "a_token" {\n', "| token | a1", "密码改成 a1", "the secret is A1", " is the token",
+     "a1! 是密码", "+1 ", "phone +1", "card 4", "idcard 1", "a_Ab1", "base64 -d <<< a", "a:b@",
+     "kind: Secret\ndata:\n a: b\n", "<redacted:secret>\n", "ｐ", "\u200b", "iban AA11", "a\t/",
+     "\x1b[31m", "password=\x1b[3"],
 )  # fmt: skip
 def test_long_repeats_end(piece: str) -> None:
     """Ten times of any trigger takes some ten times as long: no expression goes back and back."""
