@@ -15,6 +15,7 @@ from kb.types.incident import Event
 from kb.types.vocabulary import EventRole
 
 INTERLEAVED_LINES = 20  # prints of ranks that do the same stand this close, in any order
+PRINTS_IN_A_LINE = 8  # at most, of ranks that print at once
 STEPS_COMPARED = 3  # the last ones; of fewer one may just be a pause
 SLOWER = 1.3  # a step that takes so many times the one before is no jitter
 MUCH_SLOWER = 3.0  # from the first to the last steps shown
@@ -82,8 +83,7 @@ def behind_in_steps(observations: Observations) -> UnequalRanks | None:
     for event in _in_time(observations.log, EventRole.STEP):
         step = number(event.fields.get("step"))
         if event.rank is not None and step is not None:
-            form = _DIGITS.sub("#", split_front(event.text)[1])
-            key = (event.pattern_id, event.fields.get("epoch", ""), form)
+            key = (event.pattern_id, event.fields.get("epoch", ""), _form(event.text))
             forms[key][event.rank] = (step, event)
     for key in sorted(forms, key=lambda key: (-len(forms[key]), key)):
         last = {rank: forms[key][rank] for rank in sorted(forms[key])}
@@ -94,6 +94,22 @@ def behind_in_steps(observations: Observations) -> UnequalRanks | None:
         if slow and (len(last) == 2 or counts[usual] * 2 > len(last)):
             return UnequalRanks(ranks=slow, words=_sides({r: s for r, (s, _) in last.items()}))
     return None
+
+
+def _form(line: str) -> str:
+    """What a line looks like without numbers and without who printed it.
+
+    Prints of several ranks share a line where one wrote before the other's newline: the first
+    print's form is that of all of them.
+    """
+    whole, form = (_DIGITS.sub("#", text) for text in (line, split_front(line)[1]))
+    if front := whole[: len(whole) - len(form)].strip():
+        return form.partition(front)[0].rstrip()
+    for prints in range(2, PRINTS_IN_A_LINE + 1):
+        size, more = divmod(len(form), prints)
+        if not more and form == form[:size] * prints:
+            return form[:size]
+    return form
 
 
 def slowing_steps(log: EventLog) -> tuple[Event, str] | None:

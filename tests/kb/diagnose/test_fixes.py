@@ -457,3 +457,30 @@ def test_an_ascend_is_told_of_no_nccl(service: Service) -> None:
     assert cause.fixes[0].id == "network-config/hccl"
     commands = [command for fix in cause.fixes for command in fix.commands]
     assert not [command for command in commands if "NCCL_" in command]
+
+
+def test_an_exception_of_one_rank_is_to_be_fixed_before_anybody_is_asked(service: Service) -> None:
+    """The launcher ends the other ranks itself: their SIGTERM tells of nobody outside."""
+    log = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/w/train.py", line 5, in <module>\n'
+        "[rank1]: MemoryError: cannot allocate 3 GiB for the buffer\n"
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/w/train.py", line 6, in <module>\n[rank0]:     dist.all_reduce(x)\n'
+        "[rank0]: RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer "
+        "[127.0.0.1]:36226\n"
+        "W1128 08:15:36.596000 451 torch/distributed/elastic/multiprocessing/api.py:1028] Sending "
+        "process 460 closing signal SIGTERM\n"
+        "E1128 08:15:36.632000 451 torch/distributed/elastic/multiprocessing/api.py:1002] failed "
+        "(exitcode: 1) local_rank: 1 (pid: 459) of binary: /usr/bin/python3.11\n"
+        "train.py FAILED\nFailures:\n[1]:\n  time      : 2026-11-28_08:15:36\n"
+        "  host      : localhost\n  rank      : 0 (local_rank: 0)\n"
+        "  exitcode  : -15 (pid: 458)\n  error_file: <N/A>\n"
+        "  traceback : Signal 15 (SIGTERM) received by PID 458\n"
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-11-28_08:15:36\n"
+        "  host      : localhost\n  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 459)\n"
+    )
+    answer = service.diagnose_text(log, language="en")
+    assert answer.headline.startswith("Rank 1 raised MemoryError")
+    assert answer.first_fix is not None
+    assert answer.first_fix.title.startswith("Fix that exception")

@@ -181,6 +181,17 @@ def test_the_last_step_of_a_rank_counts(reader: LogReader) -> None:
     assert shown(read(reader, *rows, *waits(0, 1, 2, 3)), STEPS)[0] == [names[1]]
 
 
+@pytest.mark.parametrize("dress", ["[rank{}] step {} loss 0.{}", "[rank{}]: step {} loss 0.{}"])
+def test_prints_that_share_a_line_count_for_their_ranks(reader: LogReader, dress: str) -> None:
+    """One rank wrote before the other's newline: nobody is behind, or who really is."""
+    said = [dress.format(rank, step, 9 - step) for step in (1, 2) for rank in range(4)]
+    rows = [said[0], said[1] + said[2], said[3], said[5] + said[4], said[7], said[6]]
+    assert shown(read(reader, *rows, *waits(0, 1, 2, 3)), STEPS) == ([], None)
+    rows = [said[0], said[1] + said[2], said[3], said[5] + said[4], said[7]]
+    behind = shown(read(reader, *rows, *waits(0, 1, 2, 3)), STEPS)
+    assert behind == ([2], "rank 2: 1; rank 0,1,3: 2")
+
+
 def steps(*seconds: float) -> list[str]:
     """One line a step, printed after so many seconds each."""
     clock = itertools.accumulate(seconds, initial=0.0)
