@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kb.bootstrap import open_service
-from kb.chat.chat import Chat
+from kb.chat.chat import Chat, open_intents
+from kb.chat.intents import IntentReader
 from kb.chat.types import Reply, Statement
 from kb.service import Service
 from kb.settings import Settings
@@ -104,9 +105,18 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="session")
+def intents(service: Service) -> IntentReader:
+    """What reads messages, opened once: it keeps nothing of them."""
+    return open_intents(service.settings.data, service.knowledge)
+
+
 @pytest.fixture
-def chat(service: Service, clock: Clock) -> CheckedChat:
+def chat(
+    service: Service, clock: Clock, intents: IntentReader, monkeypatch: pytest.MonkeyPatch
+) -> CheckedChat:
     """A chat; every reply is checked for uncited claims."""
+    monkeypatch.setattr("kb.chat.chat.open_intents", lambda *_: intents)
     return CheckedChat(service, clock=clock)
 
 

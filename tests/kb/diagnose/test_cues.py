@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from hypothesis import strategies as st
 
 from kb.diagnose.cues import MAX_QUOTE, CueHit, CueReader
 from kb.diagnose.signals import DENIED_SHARE, cue_signals, statement_signals
-from kb.diagnose.statements import StatementReader
+from kb.diagnose.statements import StatementReader, TopicStatement
 from kb.knowledge.load import read_yaml
 from kb.settings import shipped_data
-from kb.text.polarity import MAX_TEXT, PolarityReader
+from kb.text.polarity import MAX_TEXT, PolarityReader, TextPolarity
 from kb.types.knowledge import Bilingual, Pattern, PolarityMark, Topic
 
 CUES = read_yaml(shipped_data() / "cues.yaml", tuple[Pattern, ...])
@@ -28,8 +29,14 @@ STATEMENTS = StatementReader(read_yaml(shipped_data() / "topics.yaml", tuple[Top
 
 def read(text: str, reader: CueReader = READER) -> tuple[CueHit, ...]:
     """The cues that `reader` finds in `text`, with the shipped topics and words of polarity."""
+    return reader.read(*what_is_said(text))
+
+
+@cache
+def what_is_said(text: str) -> tuple[TextPolarity, tuple[TopicStatement, ...]]:
+    """What a text remarks and states, whatever cue is looked for in it."""
     remarks = POLARITY.read(text)
-    return reader.read(remarks, STATEMENTS.read(remarks))
+    return remarks, STATEMENTS.read(remarks)
 
 
 @pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.id)
