@@ -27,7 +27,8 @@ PIECE = 5000  # characters; a match may be 4,096 of a value and what stands befo
 _ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
 _NAME_SIGN = re.compile(r"[^A-Za-z0-9]")
 # Of a gate's automaton, as far as it needs them: with re2's own 8 MiB the states of some hundred
-# words are thrown away and made again in a text of many kinds of lines, at up to sixty times the time.
+# words are thrown away and made again in a text of many kinds of lines, in up to sixty times the
+# time.
 GATE_BYTES = 64 << 20
 MAX_NAME = 1024  # characters of a path in which words are looked for; a name has 255
 # What a reader does not see and what may stand in the middle of a secret: colours, and the

@@ -20,7 +20,7 @@ _USER = r"['\"][\w.@+\\-]{1,64}\\{0,3}['\"]"
 # Calls that are given a name and then its password.
 _PAIRED = (
     r"login|log_?in|sign_?in|basic_?auth|digest_?auth|authenticate|auth|(?:plain|static)?credentials?"
-    r"(?:provider)?|with_?credentials|get_?connection|create_?user|add_?user|password_?auth"
+    r"(?:provider)?|with_?credentials|minio|get_?connection|create_?user|add_?user|password_?auth"
 )
 # Calls that are given a secret alone, or behind what is no string.
 _SINGLE = (
@@ -34,12 +34,16 @@ _CLIENT = (
 )
 _SIGNED = r"(?=[^'\"]{0,64}[A-Z!#%^*@$])"  # a host or a port in small letters is none
 _LETTERS = r"(?:[A-Z]{16}|[a-z]{16})"  # what mail services give out for programs
-_SECRET = rf"(?!{PLAIN_VALUE}|<redacted){CHOSEN}"
+# Nor are "replica-2" and "SHA-256".
+_SECRET = (
+    rf"(?!{PLAIN_VALUE}|<redacted|(?:[a-z]{{2,8}}-?[0-9]{{1,2}}|[A-Z]{{2,6}}-?[0-9]{{1,4}})['\"\\])"
+    rf"{CHOSEN}"
+)
 
 CODE_RULES = (
     secret_rule(
         "secret",
-        "login(|log_in(|signin(|sign_in(|auth(|authenticate(|credential|connect|provider(|dial(|user(|auth=(",
+        "login(|log_in(|signin(|sign_in(|auth(|authenticate(|credential|minio(|connect|provider(|dial(|user(|auth=(",
         # A name, then a password; before them hosts and ports.
         rf"((?i:(?:{_PAIRED})\()\s{{0,8}}(?:[^()\n,]{{1,120}},\s{{0,8}}){{0,3}}?"
         rf"{_USER},\s{{0,8}}{_STRING})(?:{_SECRET}|{_LETTERS})(?=\\{{0,3}}['\"])"
@@ -47,9 +51,9 @@ CODE_RULES = (
         rf"{_USER},\s{{0,8}}{_STRING}){_SIGNED}{_SECRET}(?=\\{{0,3}}['\"])"
         rf"|(\bauth=\(\s{{0,4}}{_USER},\s{{0,4}}{_STRING})(?!{PLAIN_VALUE}|<redacted)"
         r"[^\s'\"]{4,256}(?=\\{0,3}['\"])",
-        gate=r"(?:login|log_in|sign_?in|auth|authenticate|credentials?|provider|connect|connection"
+        gate=r"(?:login|log_in|sign_?in|minio|auth|authenticate|credentials?|provider|connect|connection"
         r"|dial|user)\(|\bauth=\(",
-        closer=r"(?:login|log_in|sign_?in|auth|authenticate|credentials?|provider|connect|connection"
+        closer=r"(?:login|log_in|sign_?in|minio|auth|authenticate|credentials?|provider|connect|connection"
         r"|dial|user)\([^\n]*,[^\n]*['\"]|\bauth=\(",
     ),
     secret_rule(
@@ -57,7 +61,9 @@ CODE_RULES = (
         "login(|log_in(|signin(|sign_in(|auth(|authenticate(|secretstr(|secret_str(|fernet("
         "|token(|key(|secret(|pass(|password(",
         # Go's panics show strings among addresses.
-        rf"((?i:(?:{_SINGLE})\()[^'\"\n]{{0,160}}?{_STRING}){RANDOM}(?=\\{{0,3}}['\"])",
+        rf"((?i:(?:{_SINGLE})\()[^'\"\n]{{0,160}}?{_STRING})"
+        # A path of a store is none.
+        rf"(?![A-Za-z_]{{2,32}}[0-9]{{0,4}}/){RANDOM}(?=\\{{0,3}}['\"])",
         gate=r"(?:login|log_?in|sign_?in|auth|authenticate|secret_?str|fernet|token|key|secret"
         r"|pass(?:word)?)\(",
     ),

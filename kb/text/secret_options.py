@@ -112,7 +112,8 @@ OPTION_RULES = (
         rf"({_ECHO})(?!<redacted|[\w.-]{{1,32}}:<redacted)[^\s'\"|$<-][^\s'\"|]{{3,256}}"
         rf"(?=['\"]? ?(?:\| ?|\n[^\n]{{0,120}}?\+ )(?:sudo )?(?:{_READERS}))"
         # Into a file of secrets.
-        rf"|({_ECHO})(?!<redacted)(?>{CHOSEN}|{RANDOM})(?=['\"]? ?>>? ?['\"]?[^\s'\"]{{0,128}}?"
+        rf"|({_ECHO})(?!<redacted|[\w.-]{{1,64}}:[0-9]{{1,5}}(?!\S))"
+        rf"(?>{CHOSEN}|{RANDOM})(?=['\"]? ?>>? ?['\"]?[^\s'\"]{{0,128}}?"
         r"(?i:key|token|passw|secret|cred|netrc|pgpass|authinfo|\.auth))",
         gate=r"\b(?:echo|printf) [^\n|>]*[\n|>]",
     ),

@@ -19,13 +19,15 @@ SENTENCE_RULES = (
         "secret",
         "pass|pw",
         # Where it is good comes between: "the password on gpu-3 is".
-        rf"((?<![A-Za-z]){_NAMES} (?:for|of|on|to|at|in|from) [^\n:：=]{{1,60}}?"
+        rf"((?<![A-Za-z]){_NAMES} (?:is |was )?(?:generated |created |set )?"
+        r"(?i:for|of|on|to|at|in|from) [^\n:：=]{1,60}?"
         rf"(?: is:?| was:?| = ?|[:：=]) ?['\"`]?){_FIRM}(?:{CHOSEN}|{_WORDS})"
         rf"|((?<![A-Za-z]){_NAMES}(?: is| was|[ \t]{{0,4}}[:=：])[ \t]{{1,4}}['\"`]?)"
         rf"{_FIRM}{_WORDS}",
         gate="(?:pass(?:words?|wd|phrase|code)?|pwd?) (?:for|of|on|to|at|in|from|is|was|=) "
         "|(?:password|phrase)[:=：][ \t]",
         closer="(?:pass(?:words?|wd|phrase|code)?|pwd?)"
+        "(?: (?:is|was))?(?: (?:generated|created|set))?"
         "(?: (?:for|of|on|to|at|in|from) .*(?:is|was|[:=：])| is | was |[ \t]*[:=：][ \t])",
     ),
     secret_rule(
@@ -34,7 +36,8 @@ SENTENCE_RULES = (
         # A name, then its password, which no word names.
         r"((?i:\b(?:log(?:ged)? ?(?:in|on|into)|sign in|ssh in)(?:to)?(?: (?:to|on|at) \S{1,64})?"
         r" (?:as|with|using) (?:user )?['\"`]?)[\w.@-]{1,64}['\"`]?"
-        rf"(?i: (?:with|and|using) | ?[/,] ?)(?i:(?:the )?{_NAMES}:? )?['\"`]?){_FIRM}{CHOSEN}",
+        rf"(?i: (?:with|and|using) | ?[/,] ?)(?i:(?:the )?{_NAMES}:? )?['\"`]?){_FIRM}"
+        rf"(?![a-z]{{2,8}}[0-9]{{1,2}}(?:\.[0-9]{{1,2}})?(?!\S)){CHOSEN}",
         gate="(?:log|logged|ssh|sign|login) ?(?:in|on|into)?(?:to)? (?:as|with|using|to|on|at) ",
         closer="(?:log(?:ged)? ?(?:in|on|into)|sign in|ssh in)(?:to)? .*(?:as|with|using) ",
     ),
@@ -51,7 +54,7 @@ SENTENCE_RULES = (
         "/",
         # The name of an administrator, a stroke, a password; or any name beside a word of logins.
         rf"((?<![\w/.~-]){_ADMIN} / )(?!\S{{0,128}}/){_FIRM}{CHOSEN}"
-        rf"|((?:{_DEVICE})[^\n]{{0,60}}?(?<![\w/.:~-])[A-Za-z][\w.-]{{1,31}} ?/ ?)"
+        rf"|((?:{_DEVICE})(?!学)[^\n]{{0,60}}?(?<![\w/.:~-])[A-Za-z][\w.-]{{1,31}} ?/ ?)"
         rf"(?!\S{{0,128}}/)(?=\S{{0,64}}[A-Z!#%^*@]){_FIRM}{CHOSEN}",
         gate=rf"(?:admin|root|administrator|userid|sysadmin|superuser|ubuntu|sysop) / "
         rf"|(?:{_DEVICE})[^\n]*[a-z][\w.-]* ?/ ?[!-~]{{6}}",
@@ -60,12 +63,13 @@ SENTENCE_RULES = (
     ),
     secret_rule(
         "secret",
-        "密码|账密|user|u/p|cred",
+        "密码|口令|账密|user|u/p|cred",
         # Both announced together.
         r"((?:账[号户]密码|用户名?密码|账密|用户名?[/和、 ]{1,3}密码|账号[/和、 ]{1,3}密码"
         r"|(?i:\buser(?:name)?[/ ]pass(?:word)?|\bu/p|\bcredentials?|\bcreds))[ :：=是为]{1,4}"
-        rf"[\w.@-]{{1,64}}(?: ?[/:，,、] ?| )){_FIRM}{CHOSEN}",
-        gate=r"密码|账密|user(?:name)?[/ ]pass|\bu/p|credentials?[ :=]|creds[ :=]",
+        rf"[\w.@-]{{1,64}}(?: ?[/:，,、] ?| )){_FIRM}{CHOSEN}"
+        rf"|(密码|口令)(?=[!-~]{{0,64}}[A-Z!#%^*@]){_FIRM}{CHOSEN}",
+        gate=r"密码|口令|账密|user(?:name)?[/ ]pass|\bu/p|credentials?[ :=]|creds[ :=]",
     ),
     secret_rule(
         "code",

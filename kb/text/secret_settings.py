@@ -9,15 +9,15 @@ _FIRM = rf"(?!{PLAIN_VALUE}|<redacted)"
 SETTING_RULES = (
     secret_rule(
         "secret",
-        "requirepass|masterauth|auth-pass|auth_pass|community|wpa-psk|wifi-sec.psk|stats auth",
+        "requirepass|masterauth|auth-pass|auth_pass|community|wpa-psk|wifi-sec.psk|psk=|stats auth",
         # Redis, keepalived, SNMP, wireless networks, HAProxy.
         r"((?<![\w.-])(?:requirepass|masterauth"
         r"|(?:sentinel )?auth[-_]pass(?: [\w.-]{1,64}(?= \S))?"
-        rf"|r[ow]community6?|snmp-server community|wpa-psk|wifi-sec\.psk"
+        rf"|r[ow]community6?|snmp-server community|wpa-psk|wifi-sec\.psk|psk="
         rf"|stats auth [\w.-]{{1,64}}:)[ \t]{{0,8}}['\"]?){_FIRM}(?!public\b)"
-        r"(?:(?<=:)|(?<=[ \t'\"]))[^\s'\"]{4,512}",
+        r"(?:(?<=[:=])|(?<=[ \t'\"]))[^\s'\"]{4,512}",
         gate="requirepass|masterauth|auth[-_]pass|r[ow]community|server community|wpa-psk"
-        r"|wifi-sec\.psk|stats auth ",
+        r"|wifi-sec\.psk|psk=|stats auth ",
     ),
     secret_rule(
         "secret",
