@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 
 from kb.text.personal_data import PERSONAL_RULES
 from kb.text.secret_blocks import ContinuedSecret, SecretManifest
+from kb.text.secret_code import CODE_RULES
 from kb.text.secret_commands import COMMAND_RULES
+from kb.text.secret_options import OPTION_RULES
 from kb.text.secret_rule import SecretRule
+from kb.text.secret_sentences import SENTENCE_RULES
+from kb.text.secret_settings import SETTING_RULES
+from kb.text.secret_tables import SecretTable
 from kb.text.secret_tokens import TOKEN_RULES
 from kb.text.secret_values import VALUE_RULES
 
 PIECE = 5000  # characters; a match may be 4,096 of a value and what stands before it
 _ENDINGS = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7}){1,2}\Z")
 _NAME_SIGN = re.compile(r"[^A-Za-z0-9]")
+# Of a gate's automaton, as far as it needs them: with re2's own 8 MiB the states of some hundred
+# words are thrown away and made again in a text of many kinds of lines, in up to sixty times the
+# time.
+GATE_BYTES = 64 << 20
 MAX_NAME = 1024  # characters of a path in which words are looked for; a name has 255
 # What a reader does not see and what may stand in the middle of a secret: colours, and the
 # characters of no width.
@@ -29,14 +38,22 @@ _INVISIBLE = re.compile("\x1b\\[[0-9;]{0,32}[mKGHJ]|[\u200b-\u200d\u2060\ufeff\u
 # sentences stays as it is.
 _WIDE = {n + 0xFEE0: n for n in range(0x21, 0x7F) if chr(n) not in "!(),:;?~"}
 _IS_WIDE = re.compile(f"[{''.join(map(chr, _WIDE))}]")
-_RULES: tuple[SecretRule | SecretManifest | ContinuedSecret, ...] = (
-    *TOKEN_RULES,
-    SecretManifest(),
-    *VALUE_RULES,
-    *COMMAND_RULES,
-    *PERSONAL_RULES,
-    ContinuedSecret(),
+_Rule = SecretRule | SecretManifest | SecretTable | ContinuedSecret
+_GROUPS: tuple[tuple[_Rule, ...], ...] = (
+    TOKEN_RULES,
+    (SecretManifest(),),
+    # Before the values: what stands between a name and its value would be taken for it.
+    CODE_RULES,
+    SETTING_RULES,
+    OPTION_RULES,
+    VALUE_RULES,
+    COMMAND_RULES,
+    SENTENCE_RULES,
+    (SecretTable(),),
+    PERSONAL_RULES,
+    (ContinuedSecret(),),
 )
+_RULES: tuple[_Rule, ...] = tuple(chain.from_iterable(_GROUPS))
 
 
 def _gate(*expressions: str) -> Callable[[str], object]:
@@ -46,8 +63,8 @@ def _gate(*expressions: str) -> Callable[[str], object]:
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
-    # A set of one: it only says yes or no, in half the time. Its automaton is one of some hundred
-    # short words, far below the memory at which re2 gives up on a set.
+    options.max_mem = GATE_BYTES
+    # A set of one: it only says yes or no, in half the time.
     gate = re2.Set.SearchSet(options)
     gate.Add("|".join(sorted(set(expressions))))
     gate.Compile()
@@ -56,10 +73,11 @@ def _gate(*expressions: str) -> Callable[[str], object]:
 
 
 # Whether any rule can match: nearly all lines of a log hold no secret. The gate is looser than the
-# rules, so it changes nothing but the time they take; and so is what each
+# rules, so it changes nothing but the time they take; and so is what each group and each
 # rule asks for itself.
 _suspicious = _gate(*(rule.gate for rule in _RULES))
 _gates = tuple(_gate(rule.closer) for rule in _RULES)
+_group_gates = tuple(_gate(*(rule.gate for rule in group)) for group in _GROUPS)
 # The letters beyond ASCII that count as Latin ones where case is ignored, for `re` and not for the
 # gate, and what has no UTF-8. https://docs.python.org/3/library/re.html#re.IGNORECASE
 _BEYOND_THE_GATE = re.compile("[\u0130\u0131\u017f\u212a\ud800-\udfff]")
@@ -126,10 +144,15 @@ def _by_rules(text: str) -> tuple[str, int]:
     lowered = text.lower()
     beyond = not text.isascii() and _BEYOND_THE_GATE.search(text)
     total = 0
-    for rule, gate in zip(_RULES, _gates, strict=True):
-        if any(trigger in lowered for trigger in rule.triggers) and (beyond or gate(text)):
-            text, count = rule.apply(text)
-            total += count
+    gates = iter(_gates)
+    for group, may_match in zip(_GROUPS, _group_gates, strict=True):
+        pairs = list(zip(group, islice(gates, len(group)), strict=True))
+        if not beyond and not may_match(text):
+            continue
+        for rule, gate in pairs:
+            if any(trigger in lowered for trigger in rule.triggers) and (beyond or gate(text)):
+                text, count = rule.apply(text)
+                total += count
     return text, total
 
 

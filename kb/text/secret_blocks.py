@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from kb.text.secret_rule import MARK, RANDOM
 
@@ -21,6 +21,15 @@ _BROKEN = re.compile(r"<redacted:(?:token|secret|cookie)>['\"]?(\\?)[ \t]{0,4}$"
 _REST = re.compile(
     rf"([ \t]{{0,16}}['\"]?)({RANDOM}|[A-Za-z0-9_+/=-]{{8,4096}})(['\"]?\\?[ \t]{{0,4}}$)?"
 )
+
+
+def _is_drawn(text: str) -> bool:
+    """Whether letters are drawn by chance: figures among them, or their case changes all the time.
+
+    In a name of joined words it changes twice a word.
+    """
+    changes = sum(a.islower() != b.islower() for a, b in pairwise(text))
+    return re.fullmatch(RANDOM, text) is not None or (text.isalpha() and 3 * changes >= len(text))
 
 
 class SecretManifest:
@@ -73,7 +82,8 @@ class ContinuedSecret:
             if before is None or rest is None:
                 continue
             whole = rest[3] is not None  # the line is one value
-            if before[1] or (whole and len(rest[2]) >= 16 and re.fullmatch(RANDOM, rest[2])):
+            drawn = whole and len(rest[2]) >= 16 and _is_drawn(rest[2])
+            if before[1] or drawn:
                 lines[n] = rest[1] + MARK.format(self.kind) + lines[n][rest.end(2) :]
                 count += 1
         return "\n".join(lines), count

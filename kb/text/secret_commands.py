@@ -67,7 +67,8 @@ COMMAND_RULES = (
         "secret",
         "<<<|send |auth |passwd",
         # Given as what is typed: a here-string, expect's answers, redis' own command.
-        r"((?:sudo -S|passwd|-stdin|--with-token|base64)[^\n|]{0,80}? ?<<< ?['\"]?"
+        r"((?:sudo -S|\bsu |kinit|cryptsetup|passwd|-stdin|--with-token|base64)"
+        r"[^\n|]{0,80}? ?<<< ?['\"]?"
         r"|\bsend (?:-- )?\")(?!<redacted)(?=[^\s'\"]{0,64}[0-9!#%^@*])[^\s'\"\\]{4,256}"
         rf"|((?:^|[\n>] ?)(?i:auth) )(?!<redacted){CHOSEN}(?=[ \t]{{0,4}}(?:\n|\Z))",
         gate='<<<|send ["-]|^auth |[\n>] ?auth ',

@@ -28,16 +28,20 @@ KEYS_OF_SECRETS = (
     r"passwords?|passwd|passphrase|passcode|bind_?pw|rootpw|authtok|secrets?|secret[._-]?key"
     r"|api[ ._-]?key|access[._-]?key(?:[_-]?id)?|client[_-]key[_-]data|dockerconfigjson"
     r"|pre_?shared[_-]?key"
-    r"|(?:private|account|wandb|encryption|signing|app|auth|master|storage|subscription)[_-]?key"
+    r"|(?:private|account|wandb|fernet|encryption|signing|app|auth|master|storage|subscription)[_-]?key"
     r"|credentials?"
     r"|(?:auth|access|bearer|hf|hub|hugging_?face|github|gh|gitlab|slack|bot|app|wandb|login"
-    r"|session|refresh|security|api|secret|vault)[_-]?token"
+    r"|session|refresh|security|api|secret|vault)[._-]?token"
 )
 # A state of a secret and code that reads one, in place of the secret.
 PLAIN_VALUE = (
     r"(?:(?:none|null|true|false|required|optional|expired|missing|invalid|revoked|unset|denied"
     r"|rejected|x{3,64}|\*{1,64}|\.{3})(?![\w!#%^*@+-])"
-    r"|(?:[A-Za-z_]\w{0,63}\.){1,4}[A-Za-z_]\w{0,63}[(\[]|your[ _-]|<|\$(?![0-9a-z]{1,8}\$))"
+    r"|(?:[A-Za-z_]\w{0,63}\.){1,4}[A-Za-z_]\w{0,63}[(\[]|your[ _-]|<|\$(?![0-9a-z]{1,8}\$)"
+    # A place in a template, a call that fetches one, one that somebody has masked.
+    r"|\{\{|#\{|\{[A-Za-z_][\w.]{0,63}\}|%\([a-z_]{1,48}\)s|%[A-Z_]{3,48}%"
+    r"|[a-z]{2,32}(?:_[a-z0-9]{1,32}){1,4}\(|(?:get|load|read|fetch|decrypt|input)[A-Za-z]{0,48}\("
+    r"|[A-Za-z]{0,8}[_-]?(?:\*{3,64}|x{6,64}|\.{3}|\u2026)[A-Za-z0-9]{0,4}(?![\w!#%^*@+-]))"
 )
 VALUE = (
     r"(?!\\|[0-9]{1,5}(?![\w.!#%^*@-]))[^\s\"',;&()<>\[\]{}|]{4,4096}"
@@ -49,7 +53,7 @@ HEADER = r"[A-Za-z0-9._~+/=-]"
 # tried, they halve the time of the slowest rule.
 FIRST_LETTERS = (
     r"(?-i:(?=[pP][aAwWrR]|[sS][eEiItTuUlL]|[aA][pPcCuU]|_[tT]|[bB][iIeEoO]|[rR][oOeE]|[cC][lLrR]"
-    r"|[dD][oO]|[wW][aA]|[eE][nN]|[mM][aA]|[hH][fFuU]|[gG][iIhH]|[lL][oO]|[vV][aA]|[tT][oO]))"
+    r"|[dD][oO]|[wW][aA]|[eE][nN]|[mM][aA]|[hH][fFuU]|[fF][eE]|[gG][iIhH]|[lL][oO]|[vV][aA]|[tT][oO]))"
 )
 # What no word, count or piece of code after "token:" looks like.
 RANDOM = (

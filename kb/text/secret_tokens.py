@@ -27,7 +27,9 @@ _VENDORS = {
 }
 _PREFIXES = "|".join(f"(?:{'|'.join(names.split())}){of}" for of, names in _VENDORS.items())
 # A name of words has no such stretch.
-_NOT_WORDS = r"(?=(?:[A-Za-z0-9]{1,64}[_-]){0,8}?(?=[A-Za-z]{0,11}[0-9])[A-Za-z0-9]{12})"
+_NOT_WORDS = (
+    r"(?=(?:[A-Za-z0-9]{1,64}[_-]){0,8}?(?:(?=[A-Za-z]{0,11}[0-9])[A-Za-z0-9]{12}|[A-Za-z0-9]{24}))"
+)
 
 TOKEN_RULES = (
     secret_rule(
@@ -109,6 +111,39 @@ TOKEN_RULES = (
         r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/bot"
         r"|webhook\.office\.com/webhookb2/)"
         r"[A-Za-z0-9/:@_-]+",
+    ),
+    secret_rule(
+        "webhook",
+        "ftqq.com/|day.app/|://|/t/|chanify.net/|ifttt.com/|zapier.com/|hc-ping.com/|pushkey=|sendkey="
+        "|cloudsmith.io/|packagecloud.io/",
+        # Services whose address is the key: of messages to a phone, of packages.
+        r"((?:sc(?:tapi)?\.ftqq\.com|api\.day\.app|api\.chanify\.net/v1/sender"
+        r"|maker\.ifttt\.com/trigger/[\w-]{1,64}(?:/json)?/with/key|hooks\.zapier\.com/hooks/catch"
+        r"|hc-ping\.com|dl\.cloudsmith\.io|packagecloud\.io)/)(?!public/)[A-Za-z0-9_-]{16,256}"
+        r"|(\b(?:discord|slack|tgram|telegram|bark|barks|pover|pbul|schan|serverchan|pushdeer|ifttt"
+        r"|dingtalk|feishu|lark|wecombot|wxpusher|msteams|gotifys?|ntfys?|mmosts?|rocket)://)"
+        r"(?=[^\s'\"]{0,128}[0-9])(?!<redacted)[A-Za-z0-9_:/@.-]{16,512}"
+        r"|(/t/)(?:tk|ac)-(?=[0-9a-f-]{0,64}[0-9])[A-Za-z0-9-]{16,128}"
+        r"|(\b(?:pushkey|sendkey)=)(?!<redacted)[A-Za-z0-9_-]{16,256}",
+        gate=r"ftqq\.com/|api\.day\.app/|chanify\.net/|ifttt\.com/|zapier\.com/|hc-ping\.com/"
+        r"|/t/(?:tk|ac)-|pushkey=|sendkey=|cloudsmith\.io/|packagecloud\.io/"
+        r"|(?:discord|slack|tgram|telegram|barks?|pover|pbul|schan|serverchan|pushdeer|ifttt|dingtalk"
+        r"|feishu|lark|wecombot|wxpusher|msteams|gotifys?|ntfys?|mmosts?|rocket)://",
+    ),
+    secret_rule(
+        "token",
+        "username",
+        # Kaggle's: a key that only its neighbour tells from a cache's.
+        r"(\"username\":\s{0,4}\"[^\"\n]{1,64}\",\s{0,8}\"key\":\s{0,4}\")[0-9a-f]{32,64}(?=\")",
+        gate='"username":[^:]*"key":',
+    ),
+    secret_rule(
+        "token",
+        "s.",
+        # Vault's before its version 1.10.
+        r"(?<![\w./-])s\.(?=[a-z0-9]{0,24}[A-Z])(?=[A-Z0-9]{0,24}[a-z])(?=[A-Za-z]{0,24}[0-9])"
+        r"[A-Za-z0-9]{24}(?![\w.(/-])",
+        gate=r"\bs\.[a-z0-9]{24}",
     ),
     secret_rule(
         "signature",

@@ -36,7 +36,7 @@ VALUE_RULES = (
         "credentials",
         "://",
         # A mark in the name holds no colon before a password.
-        r"(://)(?!<redacted:credentials>)(?:<redacted:[a-z-]{1,16}>|(?!<redacted:)[^\s/:@'\"]){0,256}"
+        r"(://)(?!<redacted:credentials>|(?i:user(?:name)?:pass(?:word|wd)?@))(?:<redacted:[a-z-]{1,16}>|(?!<redacted:)[^\s/:@'\"]){0,256}"
         r":[^\s/@'\"]{1,256}(?:@[^\s/@'\"?#,;]{1,128}){0,3}"
         r"(?=@|&(?:#64|#x40|commat);|\\u0040)",
         gate=r"://[^\s/'\"]+(?:@|&(?:#64|#x40|commat);|\\u0040)",
@@ -123,7 +123,9 @@ VALUE_RULES = (
         rf"(?:{QUOTE})?\]?(?:\s{{0,4}}{SET}{BELOW}"
         # What stands behind "secret" is mostly its name.
         rf"|(?<=[\"']),\s{{0,4}}(?={QUOTE}[^\s'\"]{{0,64}}[0-9])"
-        rf"|(?<=[a-z])(?<!\bsecret) (?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
+        # Behind a name alone stands another one where names are listed.
+        rf"|(?<=[a-z])(?<!\bsecret) (?!(?-i:[A-Z]{{2,16}}(?:_[A-Z0-9]{{1,16}}){{1,6}}(?!\S)))"
+        rf"(?=[^\s-](?:[^\s-]{{7}}|(?=\S{{0,64}}[0-9])\S{{7}})))"
         rf"(?:\[(?={QUOTE}(?!{PLAIN_VALUE}))|[bru]?{QUOTE})?)(?!{PLAIN_VALUE})"
         rf"(?:(?<=\[)[^\]\n]{{4,4096}}|{QUOTED}|(?<![\"'\[]){VALUE})",
         gate=rf"{KEYS_OF_SECRETS}|pwd|_token",
@@ -193,7 +195,9 @@ VALUE_RULES = (
     secret_rule(
         "secret",
         "pass",
-        rf"(?<![A-Za-z])((?:(?i:pass|(?:user|root|admin|db|smtp|redis|pg|my|ssh|storage|store|key"
+        # A compiler's passes have names, too.
+        rf"(?<![A-Za-z])(?<!(?i:llvm|mlir) )(?<!(?i:compiler|lowering|inductor) )"
+        rf"((?:(?i:pass|(?:user|root|admin|db|smtp|redis|pg|my|ssh|storage|store|key"
         rf"|ldap|mail|ftp|http|proxy|vpn|bind|login|become|sudo|wifi|mqtt)_?pass)"
         rf"|[A-Z0-9_]{{0,48}}_PASS)(?:{QUOTE})?"
         rf"[ \t]{{0,4}}{SET}[ \t]{{0,4}}(?:{QUOTE})?)(?!{PLAIN_VALUE}){CHOSEN}",

@@ -617,6 +617,7 @@ def _sight(name: str) -> tuple[dict[str, Sequence[str]], Sequence[str]]:
 
 FOURTH_SIGHT, _FOURTH_HARMLESS = _sight("fourth")
 FIFTH_SIGHT, _FIFTH_HARMLESS = _sight("fifth")
+SIXTH_SIGHT, _SIXTH_HARMLESS = _sight("sixth")
 
 KINDS = {
     **FIRST_SIGHT,
@@ -625,6 +626,7 @@ KINDS = {
     **THIRD_SIGHT,
     **FOURTH_SIGHT,
     **FIFTH_SIGHT,
+    **SIXTH_SIGHT,
 }
 
 
@@ -712,7 +714,7 @@ def secrets(
 def harmless(*, each: int = 8) -> list[Sample]:
     """Look-alikes whose values must stay."""
     drawn = [s for s in _samples(HARMLESS, each, "harmless") if s.setting != "colours"]
-    known = (*_FOURTH_HARMLESS, *_FIFTH_HARMLESS)
+    known = (*_FOURTH_HARMLESS, *_FIFTH_HARMLESS, *_SIXTH_HARMLESS)
     fixed = [_fill(template, random.Random()) for template in known]
     return drawn + [Sample("known", "plain", text, values) for text, values in fixed]
 
