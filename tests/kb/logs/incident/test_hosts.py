@@ -200,7 +200,7 @@ def test_a_gpu_that_the_driver_names_is_its_rank_s() -> None:
 def test_a_gpu_and_a_node_of_no_known_rank() -> None:
     """What the driver and the scheduler name counts without a rank."""
     assert culprit_places(read(XID)) == (RankPlace(rank=None, host="gpu-07", gpu="3d:00"),)
-    lost = read("slurmctld: error: Node gpu-09 is not responding", WATCHDOG.format(rank=0))
+    lost = read("slurmctld: error: Nodes gpu-09 not responding", WATCHDOG.format(rank=0))
     assert RankPlace(rank=None, host="gpu-09", gpu="") in culprit_places(lost)
 
 
