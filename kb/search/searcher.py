@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kb.embed.base import Embedder
-from kb.errors import InputError, UnreachableStoreError
+from kb.errors import InputError, NotFoundError, UnreachableStoreError
 from kb.index.base import Numbers, Scores, Term, Tokens, signature_tokens
 from kb.knowledge.paraphrases import ASKED_ROLE
 from kb.search.rerank import LINE_SHARE, RERANKED, QuestionNames, Reranker, Weigh, missing_words
@@ -468,14 +468,23 @@ class Searcher:
                 if (row := more.get(number)) and row.entry == best[at].entry
                 if row.role not in RARELY_SHOWN and row.language == best[at].language
             )
-            best[at] = next(fitting, None) or self._own_words(best[at])
+            if row := next(fitting, None) or self._own_words(best[at]):
+                best[at] = row
+            else:
+                del best[at]
         return best
 
-    def _own_words(self, row: ChunkRow) -> ChunkRow:
-        """The beginning of an entry in place of its paraphrases; another chunk as it is."""
+    def _own_words(self, row: ChunkRow) -> ChunkRow | None:
+        """The beginning of an entry in place of its paraphrases; another chunk as it is.
+
+        None where the entry was deleted since.
+        """
         if row.role != ASKED_ROLE:
             return row
-        entry = self._store.get(row.chunk_id.rpartition("#")[0])
+        try:
+            entry = self._store.get(row.chunk_id.rpartition("#")[0])
+        except NotFoundError:
+            return None
         own = [chunk for chunk in entry.chunks if chunk.role != ASKED_ROLE]
         chunk = next((chunk for chunk in own if chunk.language == row.language), own[0])
         return replace(

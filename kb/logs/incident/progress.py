@@ -103,7 +103,8 @@ def _form(line: str) -> str:
     print's form is that of all of them.
     """
     whole, form = (_DIGITS.sub("#", text) for text in (line, split_front(line)[1]))
-    if front := whole[: len(whole) - len(form)].strip():
+    front = whole[: len(whole) - len(form)].strip()
+    if any(map(str.isalpha, front)):
         return form.partition(front)[0].rstrip()
     for prints in range(2, PRINTS_IN_A_LINE + 1):
         size, more = divmod(len(form), prints)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.errors import InputError
+from kb.errors import InputError, NotFoundError
 from kb.index.live import SearchIndex
 from kb.knowledge.paraphrases import ASKED_ROLE
 from kb.search.searcher import Searcher
@@ -233,16 +233,33 @@ def test_how_a_fix_is_verified_is_shown_last(tmp_path: Path) -> None:
     assert alone.search("the loader stalls no more").hits[0].snippet == "the loader stalls no more"
 
 
-@pytest.mark.parametrize("asked_first", [True, False])
-def test_a_paraphrase_finds_and_is_not_shown(tmp_path: Path, *, asked_first: bool) -> None:
-    """What people could say leads to the entry; what is shown are the entry's own words."""
+@pytest.mark.parametrize(
+    ("query", "snippet"),
+    [("reading is slow", "the loader stalls"), ("reading is slow compete", "workers compete")],
+)
+def test_a_paraphrase_finds_and_is_not_shown(tmp_path: Path, query: str, snippet: str) -> None:
+    """What people could say leads to the entry; shown is the next passage found, or the first."""
     entry = make_entry("a", "the loader stalls", "workers compete")
     asked = Chunk(id="a#2", entry_id="a", role=ASKED_ROLE, language="en", text="reading is slow")
     searcher = make_searcher(tmp_path, [replace(entry, chunks=(*entry.chunks, asked))])[2]
-    query = "reading is slow" if asked_first else "reading is slow compete"
     hit = searcher.search(query).hits[0]
     assert (hit.entry_id, hit.role) == ("a", entry.chunks[0].role)
-    assert hit.snippet in ("the loader stalls", "workers compete")
+    assert hit.snippet == snippet
+
+
+def test_an_entry_deleted_meanwhile_is_no_hit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its paraphrase was found, and its own words are gone: that ends no search."""
+    asked = Chunk(id="a#0", entry_id="a", role=ASKED_ROLE, language="en", text="reading is slow")
+    entries = [replace(make_entry("a"), chunks=(asked,)), make_entry("b", "reading fails")]
+    store, _, searcher = make_searcher(tmp_path, entries)
+
+    def gone(entry_id: str) -> Entry:
+        raise NotFoundError(f"there is no entry {entry_id!r}", todo="search for it instead")
+
+    monkeypatch.setattr(store, "get", gone)
+    assert [hit.entry_id for hit in searcher.search("reading is slow").hits] == ["b"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])
