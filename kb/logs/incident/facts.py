@@ -283,17 +283,16 @@ def _errors(observations: Observations) -> Iterator[Fact]:
         if observations.log.plays(error, EventRole.SHARED_ERROR):  # no rank broke by itself
             return
         here = [t for t in timeouts if t.file == error.file]
-        follow = {e.rank for e in observations.log.of_kind("cascade") if e.rank is not None}
-        others = (set(observations.incident.ranks_reporting) | follow) - {error.rank}
-        first = bool(timeouts) and (not here or error.line <= here[0].line)
-        if first:
+        if timeouts and (not here or error.line <= here[0].line):
             yield _fact("first_error_before_timeout", error, error.event)
+            if _is_of_program(error):
+                yield _fact("program_error_before_timeout", error, error.event)
         elif timeouts:
             yield _fact("error_after_timeout", error, error.event)
         else:
             yield _fact("no_timeout_line", error, error.event)
-        if _is_of_program(error) and (first or (others and not timeouts)):
-            yield _fact("program_error_before_timeout", error, error.event)
+        follow = {e.rank for e in observations.log.of_kind("cascade") if e.rank is not None}
+        others = (set(observations.incident.ranks_reporting) | follow) - {error.rank}
         if error.rank is not None and others:
             yield _fact("single_rank_error", error, str(error.rank))
         return
