@@ -23,6 +23,7 @@ from kb.settings import Settings, load_settings
 from tests.app.samples import LOG
 from tests.kb.fakes import make_entry
 from tests.qdrant import EdgeClient, QdrantServer
+from tests.shipped_part import shipped_cases, shipped_part
 
 CASES = 6
 KEY = "dragonfruit-9173"
@@ -49,14 +50,8 @@ class IndexOnServer:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
     """The shipped data with a few cases."""
-    data = tmp_path_factory.mktemp("data")
-    for part in data_dir.iterdir():
-        if part.name != "cases":
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
-    for case in sorted((data_dir / "cases").glob("*.md"))[:CASES]:
-        (data / "cases" / case.name).symlink_to(case)
-    return data
+    cases = shipped_cases(data_dir)[:CASES]
+    return shipped_part(tmp_path_factory.mktemp("data"), data_dir, cases)
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from tests.app.api.test_auth import status_of
 from tests.app.samples import LOG
 from tests.kb.fakes import make_entry
 from tests.postgres import PostgresServer, postgres_server
+from tests.shipped_part import shipped_cases, shipped_part
 
 Serve = Callable[[object, Settings], AbstractContextManager[str]]
 CASES = 6
@@ -51,13 +52,8 @@ class Replicas:
 @pytest.fixture(scope="module")
 def replicas(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Replicas]:
     """Both with a few cases, on a server of their own that a test may stop."""
-    data = tmp_path_factory.mktemp("data")
-    for part in data_dir.iterdir():
-        if part.name != "cases":
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
-    for case in sorted((data_dir / "cases").glob("*.md"))[:CASES]:
-        (data / "cases" / case.name).symlink_to(case)
+    cases = shipped_cases(data_dir)[:CASES]
+    data = shipped_part(tmp_path_factory.mktemp("data"), data_dir, cases)
     with postgres_server() as server, ExitStack() as opened:
         address = server.address()
         services = []

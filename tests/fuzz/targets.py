@@ -25,6 +25,7 @@ from kb.text.line_kind import read_lines
 from kb.text.redact import redact
 from kb.types.incident import Incident
 from tests.fuzz import faces
+from tests.shipped_part import shipped_cases, shipped_part
 
 INPUTS = Path(__file__).parent / "inputs"  # what failed once
 SMALL = 12  # cases of the knowledge base that answers
@@ -49,13 +50,7 @@ class Target:
 
 def small_data(data: Path, shipped: Path) -> None:
     """Make `data` the shipped knowledge with a few of its cases."""
-    data.mkdir()
-    for part in shipped.iterdir():
-        if part.name != "cases":
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
-    for case in sorted((shipped / "cases").glob("*.md"))[:SMALL]:
-        (data / "cases" / case.name).symlink_to(case)
+    shipped_part(data, shipped, shipped_cases(shipped)[:SMALL])
 
 
 class Targets:

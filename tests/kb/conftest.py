@@ -14,6 +14,7 @@ from kb.logs.event_log import EventVocabulary
 from kb.service import Service
 from kb.settings import Settings, shipped_data
 from kb.types.knowledge import Pattern
+from tests.shipped_part import shipped_cases, shipped_part
 
 SMALL = 12  # cases
 
@@ -54,13 +55,8 @@ def shipped(built_home: Callable[[], Path]) -> Iterator[Service]:
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Service]:
     """The shipped data with `SMALL` of the cases: what is true of a few is seen faster."""
-    data = tmp_path_factory.mktemp("data")
-    for part in data_dir.iterdir():
-        if part.name != "cases":
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
-    for case in sorted((data_dir / "cases").glob("*.md"))[:SMALL]:
-        (data / "cases" / case.name).symlink_to(case)
+    cases = shipped_cases(data_dir)[:SMALL]
+    data = shipped_part(tmp_path_factory.mktemp("data"), data_dir, cases)
     service = open_service(Settings(home=tmp_path_factory.mktemp("home"), data=data))
     yield service
     service.close()

@@ -16,6 +16,7 @@ from kb.service import Service
 from kb.settings import Settings
 from kb.types.entries import Entry, Filters
 from tests.kb.fakes import make_entry
+from tests.shipped_part import shipped_cases, shipped_part
 
 THREADS = Filters(kinds=("thread",))
 OLD, NEW = "1.2.3", "1.10.0"
@@ -32,13 +33,7 @@ class TwoReleases:
 
 
 def _data(shipped: Path, folder: Path, cases: slice) -> Path:
-    folder.mkdir()
-    for part in shipped.iterdir():
-        if part.name not in ("cases", "lexicon"):
-            (folder / part.name).symlink_to(part)
-    (folder / "cases").mkdir()
-    for case in sorted((shipped / "cases").glob("*.md"))[cases]:
-        (folder / "cases" / case.name).symlink_to(case)
+    shipped_part(folder, shipped, shipped_cases(shipped)[cases], without=["lexicon"])
     (folder / "lexicon").mkdir()
     for words in (shipped / "lexicon").iterdir():
         (folder / "lexicon" / words.name).write_bytes(words.read_bytes())

@@ -25,6 +25,7 @@ from kb.incidents.archive import ArchivedLog
 from kb.service import Service
 from kb.settings import Settings
 from kb.types.entries import Entry
+from tests.shipped_part import shipped_cases, shipped_part
 
 OOM = """\
 [rank{rank}]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate {rank}36.00 MiB.
@@ -44,13 +45,8 @@ MARCH_2 = 1_772_450_000  # 2026, a Monday
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Service]:
     """The shipped data with a dozen of the cases."""
-    data = tmp_path_factory.mktemp("data")
-    for part in data_dir.iterdir():
-        if part.name != "cases":
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
-    for case in sorted((data_dir / "cases").glob("*.md"))[:12]:
-        (data / "cases" / case.name).symlink_to(case)
+    cases = shipped_cases(data_dir)[:12]
+    data = shipped_part(tmp_path_factory.mktemp("data"), data_dir, cases)
     service = open_service(Settings(home=tmp_path_factory.mktemp("home"), data=data))
     yield service
     service.close()

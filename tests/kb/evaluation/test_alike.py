@@ -14,6 +14,7 @@ from kb.evaluation.alike import ShownCase, alike_figures, not_alike, shown_cases
 from kb.service import Service
 from kb.settings import Settings
 from kb.train.threads import LabelledThread
+from tests.shipped_part import shipped_part
 
 REPORTS = 50  # of each file
 CASE = ShownCase(
@@ -45,18 +46,12 @@ def test_shares_by_place_and_score() -> None:
 @pytest.fixture
 def service(tmp_path: Path, data_dir: Path) -> Iterator[Service]:
     """The shipped knowledge, with a part of its cases and reports: the fit takes seconds."""
-    data = tmp_path / "data"
-    data.mkdir()
-    for part in data_dir.iterdir():
-        if part.name not in ("cases", "reports"):
-            (data / part.name).symlink_to(part)
-    (data / "cases").mkdir()
+    cases = data_dir.glob("cases/*shm*.md")
+    data = shipped_part(tmp_path / "data", data_dir, cases, without=["reports"])
     (data / "reports").mkdir()
     for file in data_dir.glob("reports/*.jsonl"):
         lines = file.read_text("utf-8").splitlines(keepends=True)
         (data / "reports" / file.name).write_text("".join(lines[:REPORTS]), "utf-8")
-    for case in data_dir.glob("cases/*shm*.md"):
-        (data / "cases" / case.name).symlink_to(case)
     opened = open_service(Settings(home=tmp_path / "home", data=data))
     yield opened
     opened.close()
